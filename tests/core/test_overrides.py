@@ -301,6 +301,30 @@ def test_function_modes_see_every_operator() -> None:
     assert log == ["inner exp", "outer exp", "inner sum", "outer sum"]
 
 
+class Multiplying(overrides.BaseTorchFunctionMode):
+    """A mode that calls another function."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return super().__torch_function__(cd.mul if func is cd.Tensor.add else func, types, args, kwargs)
+
+
+def test_a_mode_passes_on_to_its_base() -> None:
+    """The base calls the function with the arguments, in compiled functions as well, outside and inside of the mode."""
+
+    def f(x: cd.Tensor) -> cd.Tensor:
+        return x + cd.sum(x, dim=0, keepdim=True)
+
+    def within(x: cd.Tensor) -> cd.Tensor:
+        with Multiplying():
+            return f(x)
+
+    x, compiled = cd.tensor([2.0, 3.0]), cd.compile(within, fullgraph=True)
+    assert f(x).tolist() == [7, 8]
+    assert [within(x).tolist(), *(compiled(x).tolist() for _ in range(2))] == [[10, 15]] * 3
+    with Multiplying():
+        assert cd.compile(f)(x).tolist() == [10, 15]
+
+
 def test_a_mode_and_a_subclass_are_both_called() -> None:
     """The mode runs first, and calls the function, which the subclass handles."""
     log: list[str] = []

@@ -184,3 +184,12 @@ class TorchFunctionMode(_Switched):
     def __exit__(self, *error: object) -> None:
         modes.modes.pop()
         super().__exit__(*error)
+
+
+class BaseTorchFunctionMode(TorchFunctionMode):
+    """A mode that calls the function: what subclasses pass on to, with the function and arguments that they choose."""
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: tuple[type, ...], args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        return func(*args, **(kwargs or {}))

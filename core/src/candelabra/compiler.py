@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from functools import wraps
 
 from candelabra._annotations import Any
-from candelabra._compile.calling import CompiledFunction, forced_eager, forget_programs
+from candelabra._compile.calling import CompiledFunction, forced_eager, forget_programs, without_recompiling
 from candelabra._dispatch.tracing import is_compiling, outside_graph
 
-STANCES = ("default", "force_eager")
+STANCES = ("default", "force_eager", "eager_on_recompile", "fail_on_recompile")
 
 
 def compile(
@@ -71,22 +72,47 @@ def disable(fn: Any = None, recursive: bool = True, **options: Any) -> Any:
 
 
 class set_stance:
-    """``set_stance("force_eager")`` runs compiled functions eagerly; ``"default"`` runs them compiled again.
+    """Change what compiled functions do: at once, for all threads, and as a context manager until the end of the block.
+    As a decorator, it changes it for the calls of a function.
 
-    It takes effect at once, for all threads; as a context manager, until the end of the block.
+    ``"force_eager"`` runs them eagerly. With ``"eager_on_recompile"`` calls that would be compiled run eagerly, with
+    ``"fail_on_recompile"`` they raise ``RuntimeError``. ``"default"`` compiles.
+
+    Raises ``RuntimeError`` for another stance, and inside a compiled function.
     """
 
     def __init__(self, stance: str = "default", **options: Any) -> None:
         if stance not in STANCES:
             raise RuntimeError(f"invalid stance {stance!r}: expected one of {', '.join(STANCES)}")
-        self._before = list(forced_eager)
-        forced_eager[:] = [None] if stance == "force_eager" else []
+        if is_compiling():
+            raise RuntimeError(
+                f"set_stance({stance!r}) inside a compiled function would have no effect on its graph: call it outside"
+            )
+        self._stance = stance
+        self._before = (*forced_eager, *without_recompiling)
+        self._set(stance)
+
+    @staticmethod
+    def _set(*stances: str) -> None:
+        forced_eager[:] = [stance for stance in stances if stance == "force_eager"]
+        without_recompiling[:] = [stance for stance in stances if stance.endswith("_on_recompile")]
 
     def __enter__(self) -> None:
         """Do nothing: the constructor has set the stance."""
 
     def __exit__(self, *_: object) -> None:
-        forced_eager[:] = self._before
+        self._set(*self._before)
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return the function with the stance in force during its calls."""
+        self._set(*self._before)
+
+        @wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            with set_stance(self._stance):
+                return function(*args, **kwargs)
+
+        return call
 
 
 def allow_in_graph(fn: Any) -> Any:

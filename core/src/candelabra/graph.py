@@ -9,6 +9,7 @@ graph and may return its own function instead.
 from __future__ import annotations
 
 from candelabra._graph.compiling import compile_graph
+from candelabra._graph.decomposing import decomposed
 from candelabra._graph.fusing import fuse, gain, values_read
 from candelabra._graph.memory import memory_plan
 from candelabra._graph.passes import simplified
@@ -18,7 +19,7 @@ from candelabra._graph.tracing import GraphBreak, trace
 
 __all__ = [
     "FUNCTION", "INPLACE", "ROWS", "Graph", "GraphBreak", "Memory", "Node", "Spec", "Value", "compile_graph",
-    "default_kernel", "fuse", "gain", "memory_plan", "runner", "simplified", "trace", "values_read",
+    "decomposed", "default_kernel", "fuse", "gain", "memory_plan", "runner", "simplified", "trace", "values_read",
 ]  # fmt: skip
 
 

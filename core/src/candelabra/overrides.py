@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable
 from candelabra._annotations import Any
 from candelabra._keys import FUNCTION_MODE, NO_OVERRIDE, state
 from candelabra._overrides import (
+    BaseTorchFunctionMode,
     DisableTorchFunction,
     DisableTorchFunctionSubclass,
     TorchFunctionMode,
@@ -25,8 +26,9 @@ from candelabra._records.lookup import entry_named, public_names
 from candelabra._tensor import Tensor
 
 __all__ = [
-    "DisableTorchFunction", "DisableTorchFunctionSubclass", "TorchFunctionMode", "get_ignored_functions",
-    "get_overridable_functions", "get_testing_overrides", "handle_torch_function", "has_torch_function",
+    "BaseTorchFunctionMode", "DisableTorchFunction", "DisableTorchFunctionSubclass", "TorchFunctionMode",
+    "get_ignored_functions", "get_overridable_functions", "get_testing_overrides", "handle_torch_function",
+    "has_torch_function",
     "has_torch_function_unary", "has_torch_function_variadic", "is_tensor_like", "is_tensor_method_or_property",
     "resolve_name", "wrap_torch_function",
 ]  # fmt: skip

@@ -219,8 +219,62 @@ def test_stance() -> None:
     with cd.compiler.set_stance("force_eager"):
         compiled(cd.ones(1))
     assert calls == [True, False]
-    with pytest.raises(RuntimeError, match=r"invalid stance 'never': expected one of default, force_eager"):
+    with pytest.raises(RuntimeError, match=r"invalid stance 'never': expected one of default, force_eager, "):
         cd.compiler.set_stance("never")
+
+
+def test_stance_of_a_function() -> None:
+    """As a decorator, a stance is in force during the calls of a function, also of one that raises."""
+    compiled = cd.compile(lambda x: x + 1 if cd.compiler.is_compiling() else x - 1)
+
+    @cd.compiler.set_stance("force_eager")
+    def eagerly(x: cd.Tensor) -> cd.Tensor:
+        return compiled(x).reshape(1)
+
+    assert compiled(cd.ones(1)).item() == 2
+    assert eagerly(cd.ones(1)).item() == 0
+    with pytest.raises(RuntimeError, match="is invalid for input of size 2"):
+        eagerly(cd.ones(2))
+    assert compiled(cd.ones(1)).item() == 2
+    cd.compiler.set_stance("force_eager")
+    assert compiled(cd.ones(1)).item() == 0
+    cd.compiler.set_stance("default")
+    assert compiled(cd.ones(1)).item() == 2
+    assert eagerly.__name__ == "eagerly"
+
+
+def test_stances_that_forbid_to_compile_again() -> None:
+    """A call that a program serves runs it; another one runs eagerly, or is an error that says what changed."""
+
+    def f(x: cd.Tensor, n: int = 1) -> cd.Tensor:
+        return x + n if cd.compiler.is_compiling() else x - n
+
+    compiled = cd.compile(f)
+    with cd.compiler.set_stance("fail_on_recompile"), pytest.raises(RuntimeError, match="it has no program yet"):
+        compiled(cd.ones(1))
+    assert compiled(cd.ones(1)).item() == 2
+    with cd.compiler.set_stance("eager_on_recompile"):
+        assert compiled(cd.ones(1)).item() == 2
+        assert compiled(cd.ones(1), 2).item() == -1
+        with cd.compiler.set_stance("fail_on_recompile"):
+            reason = r"compile\(f\): the stance 'fail_on_recompile' forbids .* the shapes, dtypes or values"
+            with pytest.raises(RuntimeError, match=reason):
+                compiled(cd.ones(2))
+        assert compiled(cd.ones(2)).tolist() == [0, 0]
+    assert programs(compiled) == 1
+
+
+def test_stance_inside() -> None:
+    """A stance that a compiled function sets would be part of no graph, so it is an error."""
+
+    @cd.compile
+    def f(x: cd.Tensor) -> cd.Tensor:
+        with cd.compiler.set_stance("force_eager"):
+            return x + 1
+
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match=r"set_stance\('force_eager'\) inside a compiled function"):
+            f(cd.ones(1))
 
 
 def test_arguments_of_compile() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import candelabra as cd
 import pytest
 from candelabra._graph.passes import folded, without_copies, without_dead_code, without_duplicates
-from candelabra.graph import Graph, GraphBreak, runner, simplified, trace
+from candelabra.graph import Graph, GraphBreak, decomposed, runner, simplified, trace
 
 
 def names(graph: Graph) -> list[str]:
@@ -128,3 +128,32 @@ def test_declined_calls(owner_alone: None, monkeypatch: pytest.MonkeyPatch) -> N
     finally:
         monkeypatch.undo()
         cd.library.OPERATORS["exp"].clear()
+
+
+def composite(x: cd.Tensor) -> cd.Tensor:
+    """Call composites that have kernels, one in the body of the other."""
+    return cd.nn.functional.layer_norm(x.t(), (2,), x.new_ones(2) * 3, eps=1e-3).softmax(-1).logsumexp(1)
+
+
+@pytest.mark.parametrize("start", [0, 2])
+def test_decomposed(start: int, rng: Any) -> None:
+    """The operators of bodies replace composite nodes, with the strides and offsets of their operands."""
+    x = cd.tensor(rng.random(10))[start : start + 8].reshape(2, 4)
+    graph = trace(composite, x)
+    parts = decomposed(graph, lambda node: True)
+    assert {"softmax", "normalize", "logsumexp"} <= set(names(graph))
+    assert not {"softmax", "normalize", "logsumexp"} & set(names(parts))
+    assert {"sub", "exp", "sum"} <= set(names(parts))
+    (out,) = runner(parts)(*payloads(parts, x))
+    assert cd.tensor(out).tolist() == pytest.approx(composite(x).tolist(), rel=1e-6)
+    kept = decomposed(graph, lambda node: node.name != "softmax")
+    assert "softmax" in names(kept)
+    assert "normalize" not in names(kept)
+
+
+def test_nodes_that_are_not_decomposed() -> None:
+    """Primitives, views, writes and draws stay, and so does a node whose results are views of its operands."""
+    graph = trace(lambda x: (x * 2).add_(cd.nn.functional.dropout(x.view(4), 0.5).reshape(2, 2)), cd.ones(2, 2))
+    assert {"mul", "add_"} <= set(names(decomposed(graph, lambda node: True)))
+    outer, inner = decomposed(graph, lambda node: node.is_view), graph
+    assert names(outer) == names(inner)

@@ -45,8 +45,10 @@ EAGER_MODES: Final = TRACING | FUNCTION_MODE | PACK | DEFERRED
 """Modes in which compiled functions run eagerly: others have to see their operators."""
 
 
-forced_eager: Final[list[None]] = []
-"""One entry for each ``set_stance("force_eager")`` in force: compiled functions run eagerly."""
+forced_eager: Final[list[str]] = []
+"""The stance ``force_eager`` while it is in force: compiled functions run eagerly."""
+without_recompiling: Final[list[str]] = []
+"""The stance ``eager_on_recompile`` or ``fail_on_recompile`` while it is in force, for calls that no program serves."""
 _numbers: Final = count()
 compiled_functions: Final[WeakSet[CompiledFunction]] = WeakSet()
 """All compiled functions, for ``compiler.reset()``."""
@@ -156,6 +158,13 @@ class CompiledFunction:
             return self._eagerly(args, kwargs)
         if any(isinstance(leaf, Tensor) and leaf._instance.depth for leaf in leaves):
             return self.function(*args, **kwargs)
+        if without_recompiling:
+            if "fail_on_recompile" in without_recompiling:
+                raise RuntimeError(
+                    f"compile({self._name}): the stance 'fail_on_recompile' forbids to compile it for this call, which "
+                    f"differs from those before in {self._change()}"
+                )
+            return self.function(*args, **kwargs)
         return self._traced(args, kwargs, leaves, spec)
 
     def _eagerly(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -169,8 +178,8 @@ class CompiledFunction:
     # -- the first call of a kind -------------------------------------------------------------------------------------
     def _traced(self, args: tuple[Any, ...], kwargs: dict[str, Any], leaves: list[Any], spec: TreeSpec) -> Any:
         if len(self.programs) >= RECOMPILE_LIMIT:
-            changes = self.programs[-1].environment.failure() or "the shapes, dtypes or values of its arguments"
-            self._give_up(f"it was compiled {RECOMPILE_LIMIT} times; what changes is {changes}", segments=False)
+            changes = f"it was compiled {RECOMPILE_LIMIT} times; what changes is {self._change()}"
+            self._give_up(changes, segments=False)
             return self.function(*args, **kwargs)
         try:
             others = [leaf for leaf in leaves if not isinstance(leaf, Tensor)]
@@ -197,6 +206,11 @@ class CompiledFunction:
                 self.programs.append(program)
                 self._plain = tuple(p.function for p in self.programs if p.spec is None)
         return out
+
+    def _change(self) -> str:
+        """Name a difference from the last program, for a call that none serves."""
+        changed = self.programs[-1].environment.failure() if self.programs else "everything: it has no program yet"
+        return changed or "the shapes, dtypes or values of its arguments"
 
     @property
     def title(self) -> str:

@@ -26,7 +26,7 @@ NO_START = IndexOutOfBounds("bag_sums", RuntimeError, "offset {index} is not bet
 @lru_cache(None)
 def compiled(engine: Engine, form: bags.BagForm, wide: bool) -> Launch:
     """Return a kernel over bags."""
-    return engine.compile(form.source(engine.traits.serial, wide))
+    return engine.compile(bags.source(form, engine.traits.serial, wide))
 
 
 def _launch(

@@ -14,9 +14,11 @@ from candelabra_clike.device_errors import IndexOutOfBounds
 from candelabra_clike.engine import Engine, Launch
 from candelabra_clike.kernels.copies import contiguous
 from candelabra_clike.kernels.reductions import DtypeSpecialized
+from candelabra_clike.language import INDEX, Value, cast, constant, select, value_type
+from candelabra_clike.language.kernels import KernelBuilder, built, least
 from candelabra_clike.layouts import WIDE
-from candelabra_clike.source import Source, number, reads, writes
-from candelabra_clike.types import CTYPES
+from candelabra_clike.source import Source
+from candelabra_clike.templates.indexing.index_arrays import IndexErrors
 
 GRAIN = 2048
 """Elements that a work-item reads or writes on serial devices."""
@@ -26,111 +28,107 @@ INVALID_TARGET = IndexOutOfBounds("class_losses", IndexError, "Target {index} is
 
 
 @lru_cache(None)
-def forward(engine: Engine, d: dtype, wide: bool) -> Launch:
+def compiled(engine: Engine, source: Callable[..., Source], *form: Any) -> Launch:
+    """Return a compiled kernel of this module."""
+    return engine.compile(source(*form))
+
+
+@built("class_losses")
+def forward(d: dtype, serial: bool, wide: bool) -> Source:
     """Return the kernel in which a work-item processes some targets, of which a row of ``count`` classes has
     ``inner``.
     """
-    c = CTYPES[d]
-    parameters = (
-        writes("losses", c.memory), writes("weights", c.memory), reads("x", c.memory), reads("target", "i64"),
-        writes("errors", "i64"), number("ticket", "u32"), number("x_at"), number("target_at"), number("ignored", "i64"),
-        *map(number, ("n", "per_item", "count", "inner")),
-    )  # fmt: skip
-    body = (
-        "u32 wrong = 0; i64 value = 0;\nconst INDEX begin = GLOBAL_ID * per_item;\n"
-        "const INDEX end = begin + per_item < n ? begin + per_item : n;\n"
-        "for (INDEX i = begin; i < end; ++i) {\n"
-        "const i64 chosen = target[target_at + i];\n"
-        "const u32 counts = chosen != ignored, good = counts && (u64)chosen < (u64)count;\n"
-        "if (counts && !good) { wrong = 1; value = chosen; }\n"
-        f"{c.value} loss = 0;\nif (good) {{\n"
-        "const INDEX place = (i / inner * count + (INDEX)chosen) * inner + i % inner;\n"
-        f"loss = -({c.load('x[x_at + place]')});\n}}\n"
-        f"losses[i] = {c.store('loss')};\nweights[i] = {c.store(f'({c.value})counts')};\n}}\n"
-        "if (wrong) report_error(errors, ticket, value, 1, (i64)count);"
-    )
-    group = 1 if engine.traits.serial else None
-    return engine.compile(Source(f"class_losses_{d.name}", parameters, body, group=group, wide=wide))
+    k = KernelBuilder(f"class_losses_{d.name}", wide)
+    losses, weights = k.writes("losses", d), k.writes("weights", d)
+    x, target = k.reads("x", d), k.reads("target", "i64")
+    errors, (x_at, target_at) = IndexErrors(k), k.numbers("x_at", "target_at")
+    ignored, (n, per_item, count, inner) = k.number("ignored", "i64"), k.numbers("n", "per_item", "count", "inner")
+    errors.declare()
+    with k.share("i", n, per_item) as i:
+        chosen = k.let("chosen", target[target_at + i])
+        counts = k.let("counts", chosen != ignored)
+        good = k.let("good", counts & (cast("u64", chosen) < count))
+        with k.when(counts & ~good):
+            errors.note(chosen)
+        loss = k.variable("loss", constant(value_type(d), 0))
+        with k.when(good):
+            k.assign(loss, -x[x_at + _offset(i, chosen, count, inner)])
+        losses[i] = loss
+        weights[i] = cast(value_type(d), counts)
+    errors.report(1, count)
+    return k.source(group=1 if serial else None)
 
 
-@lru_cache(None)
-def mean(engine: Engine, d: dtype) -> Launch:
+def _offset(i: Value, chosen: Value, count: Value, inner: Value) -> Value:
+    """Return the number of the element of target ``i`` in its class."""
+    return (i // inner * count + cast(INDEX, chosen)) * inner + i % inner
+
+
+@built("mean_class_loss")
+def mean(d: dtype) -> Source:
     """Return the kernel in which one work-item adds the losses, in float64 and by blocks."""
-    c = CTYPES[d]
-    parameters = (
-        writes("mean", c.memory), writes("counted", c.memory), reads("x", c.memory), reads("target", "i64"),
-        writes("errors", "i64"), number("ticket", "u32"), number("x_at"), number("target_at"), number("ignored", "i64"),
-        *map(number, ("n", "count", "inner")),
-    )  # fmt: skip
-    body = f"""u32 wrong = 0; i64 value = 0; INDEX many = 0; f64 total = 0;
-for (INDEX begin = 0; begin < n; begin += {BLOCK}u) {{
-const INDEX end = begin + {BLOCK}u < n ? begin + {BLOCK}u : n;
-f64 part = 0;
-for (INDEX i = begin; i < end; ++i) {{
-const i64 chosen = target[target_at + i];
-if (chosen == ignored) continue;
-++many;
-if ((u64)chosen >= (u64)count) {{ wrong = 1; value = chosen; continue; }}
-part -= (f64)x[x_at + (i / inner * count + (INDEX)chosen) * inner + i % inner];
-}}
-total += part;
-}}
-mean[0] = ({c.value})(total / (f64)many);
-counted[0] = ({c.value})many;
-if (wrong) report_error(errors, ticket, value, 1, (i64)count);"""
-    return engine.compile(Source(f"mean_class_loss_{d.name}", parameters, body, group=1, wide=True))
+    k = KernelBuilder(f"mean_class_loss_{d.name}", wide=True)
+    mean, counted = k.writes("mean", d), k.writes("counted", d)
+    x, target = k.reads("x", d), k.reads("target", "i64")
+    errors, (x_at, target_at) = IndexErrors(k), k.numbers("x_at", "target_at")
+    ignored, (n, count, inner) = k.number("ignored", "i64"), k.numbers("n", "count", "inner")
+    errors.declare()
+    many, total = k.variable("many", constant(INDEX, 0)), k.variable("total", constant("f64", 0))
+    with k.loop("begin", 0, n, BLOCK) as begin:
+        part = k.variable("part", constant("f64", 0))
+        with k.loop("i", begin, least(begin + BLOCK, n)) as i:
+            chosen = k.let("chosen", target[target_at + i])
+            with k.when(chosen == ignored):
+                k.next()
+            k.assign(many, many + 1)
+            with k.when(cast("u64", chosen) >= count):
+                errors.note(chosen)
+                k.next()
+            k.assign(part, part - cast("f64", x[x_at + _offset(i, chosen, count, inner)]))
+        k.assign(total, total + part)
+    mean[0] = cast(value_type(d), total / cast("f64", many))
+    counted[0] = cast(value_type(d), many)
+    errors.report(1, count)
+    return k.source(group=1)
 
 
-@lru_cache(None)
-def backward(engine: Engine, d: dtype, single_target: bool, wide: bool) -> Launch:
+@built("class_losses_backward")
+def backward(d: dtype, serial: bool, single_target: bool, wide: bool) -> Source:
     """Return the kernel in which a work-item writes some rows, or one element.
 
     ``single_target``: a row has one target.
     """
-    c, serial = CTYPES[d], engine.traits.serial
-    parameters = (
-        writes("out", c.memory), reads("grad", c.memory), reads("target", "i64"), number("grad_at"), number("step"),
-        number("target_at"), number("ignored", "i64"), *map(number, ("n", "per_item", "count", "inner")),
-    )  # fmt: skip
+    k = KernelBuilder(f"class_losses_backward_{d.name}{'_single' if single_target else ''}", wide)
+    out, grad, target = k.writes("out", d), k.reads("grad", d), k.reads("target", "i64")
+    grad_at, step, target_at = k.numbers("grad_at", "step", "target_at")
+    ignored, (n, per_item, count, inner) = k.number("ignored", "i64"), k.numbers("n", "per_item", "count", "inner")
+
+    def gradient(g: Value, is_target: Value) -> Value:
+        return select(is_target, 0 - g, 0)
+
     if not serial:
-        body = (
-            "const INDEX row = GLOBAL_ID / inner / count, i = row * inner + GLOBAL_ID % inner;\n"
-            "const i64 chosen = target[target_at + i], mine = (i64)(GLOBAL_ID / inner % count);\n"
-            f"const {c.value} g = {c.load('grad[grad_at + i * step]')};\n"
-            f"out[GLOBAL_ID] = {c.store('chosen == mine && chosen != ignored ? 0 - g : 0')};"
-        )
-    else:
-        body = (
-            "const INDEX begin = GLOBAL_ID * per_item;\n"
-            "const INDEX end = begin + per_item < n ? begin + per_item : n;\n"
-            "for (INDEX row = begin; row < end; ++row) {\n"
-            f"GLOBAL {c.memory}* const to = out + row * count * inner;\n"
-            f"{(_single_target_rows if single_target else _target_rows)(d)}}}"
-        )
-    name = f"class_losses_backward_{d.name}{'_single' if single_target else ''}"
-    return engine.compile(Source(name, parameters, body, group=1 if serial else None, wide=wide))
-
-
-def _single_target_rows(d: dtype) -> str:
-    c = CTYPES[d]
-    return (
-        "const i64 chosen = target[target_at + row];\n"
-        "const int here = chosen == ignored ? -1 : (int)chosen, many = (int)count;\n"
-        f"const {c.value} g = {c.load('grad[grad_at + row * step]')};\n"
-        f"INDEPENDENT\nfor (int j = 0; j < many; ++j) to[j] = {c.store('j == here ? 0 - g : 0')};\n"
-    )
-
-
-def _target_rows(d: dtype) -> str:
-    c = CTYPES[d]
-    return (
-        "GLOBAL const i64* const chosen = target + (target_at + row * inner);\n"
-        f"GLOBAL const {c.memory}* const from_grad = grad + (grad_at + row * inner * step);\n"
-        "const int many = (int)inner, far = (int)step;\nfor (INDEX k = 0; k < count; ++k) {\n"
-        f"GLOBAL {c.memory}* const there = to + k * inner;\nINDEPENDENT\nfor (int j = 0; j < many; ++j) {{\n"
-        f"const {c.value} g = {c.load('from_grad[j * far]')};\n"
-        f"there[j] = {c.store('chosen[j] == (i64)k && chosen[j] != ignored ? 0 - g : 0')};\n}}\n}}\n"
-    )
+        i = k.let("i", k.item // inner // count * inner + k.item % inner)
+        chosen, mine = k.let("chosen", target[target_at + i]), cast("i64", k.item // inner % count)
+        out[k.item] = gradient(grad[grad_at + i * step], (chosen == mine) & (chosen != ignored))
+        return k.source()
+    with k.share("row", n, per_item) as row:
+        to = k.pointer("to", out, row * count * inner)
+        if single_target:
+            chosen = k.let("chosen", target[target_at + row])
+            here = k.let("here", select(chosen == ignored, -1, cast("i32", chosen)))
+            g = k.let("g", grad[grad_at + row * step])
+            with k.loop("j", 0, k.let("many", cast("i32", count)), independent=True) as j:
+                to[j] = gradient(g, j == here)
+        else:
+            targets = k.pointer("targets", target, target_at + row * inner)
+            grads = k.pointer("grads", grad, grad_at + row * inner * step)
+            many, far = k.let("many", cast("i32", inner)), k.let("far", cast("i32", step))
+            with k.loop("c", 0, count) as c:
+                there = k.pointer("there", to, c * inner)
+                with k.loop("j", 0, many, independent=True) as j:
+                    is_target = (targets[j] == cast("i64", c)) & (targets[j] != ignored)
+                    there[j] = gradient(grads[j * far], is_target)
+    return k.source(group=1)
 
 
 def _losses_for(d: dtype) -> Callable[..., tuple[StridedArray, StridedArray]] | None:
@@ -145,7 +143,8 @@ def _losses_for(d: dtype) -> Callable[..., tuple[StridedArray, StridedArray]] | 
         x, target, n = contiguous(x), contiguous(target), outs[0].size
         errors, ticket = engine.errors.register(INVALID_TARGET, [])
         per_item = GRAIN if engine.traits.serial else 1
-        forward(engine, d, max(x.offset + x.size, target.offset + target.size) >= WIDE)(
+        wide = max(x.offset + x.size, target.offset + target.size) >= WIDE
+        compiled(engine, forward, d, engine.traits.serial, wide)(
             -(-n // per_item), outs[0].buffer, outs[1].buffer, x.buffer, target.buffer, errors, ticket, x.offset,
             target.offset, ignored, n, per_item, x.shape[1], prod(shape[1:]),
         )  # fmt: skip
@@ -167,7 +166,7 @@ def _mean_for(d: dtype) -> Callable[..., Any] | None:
         outs = engine.empty((), d), engine.empty((), d)
         x, target = contiguous(x), contiguous(target)
         errors, ticket = engine.errors.register(INVALID_TARGET, [])
-        mean(engine, d)(
+        compiled(engine, mean, d)(
             1, outs[0].buffer, outs[1].buffer, x.buffer, target.buffer, errors, ticket, x.offset, target.offset,
             ignored, target.size, x.shape[1], prod(shape[1:]),
         )  # fmt: skip
@@ -191,7 +190,7 @@ def _losses_backward_for(d: dtype) -> Callable[..., StridedArray] | None:
         wide = max(out.size, grad.offset + out.size, target.offset + out.size) >= WIDE
         per_item = max(1, GRAIN // row)
         items = -(-shape[0] // per_item) if engine.traits.serial else out.size
-        backward(engine, d, inner == 1, wide)(
+        compiled(engine, backward, d, engine.traits.serial, inner == 1, wide)(
             items, out.buffer, grad.buffer, target.buffer, grad.offset, step, target.offset, ignored, shape[0],
             per_item, shape[1], inner,
         )  # fmt: skip

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import lru_cache
+from math import inf
 from typing import Any, Final
 
 from candelabra.dtypes import dtype, float32, float64, int64, uint64
@@ -14,10 +16,11 @@ from candelabra_clike.engine import Engine, Launch
 from candelabra_clike.kernels.copies import clone, contiguous
 from candelabra_clike.kernels.random import exponential, words
 from candelabra_clike.kernels.sorting import keys
+from candelabra_clike.language import INDEX, Value, call, cast, constant, multiply_high, select, value_type
+from candelabra_clike.language.kernels import KernelBuilder, built
 from candelabra_clike.layouts import WIDE
-from candelabra_clike.source import Source, number, reads, writes
+from candelabra_clike.source import Source
 from candelabra_clike.templates.indexing.argsort import argsort as argsort_keys
-from candelabra_clike.types import CTYPES
 
 NAME: Final = "random_multinomial"
 INVALID_WEIGHT: Final = IndexOutOfBounds(
@@ -30,84 +33,106 @@ TOO_FEW_WEIGHTS: Final = IndexOutOfBounds(
     NAME, RuntimeError,
     "invalid multinomial distribution (with replacement=False, not enough non-negative category to sample {size})",
 )  # fmt: skip
-ERROR_PARAMETERS: Final = (
-    writes("errors", "i64"), number("invalid_weight", "u32"), number("no_positive_weight", "u32"),
-    number("too_few_weights", "u32"),
-)  # fmt: skip
 
 
-def _largest_weight(d: dtype) -> str:
-    """Return statements that compute the largest weight of a row and E with 2^(E - 1) <= largest < 2^E, and report
-    errors.
-    """
-    value = CTYPES[d].value
-    return (
-        "const INDEX row = GLOBAL_ID;\nif (row >= rows) return;\n"
-        f"{value} largest = 0;\nu32 wrong = 0;\n"
-        "for (INDEX i = 0; i < n; ++i) {\n"
-        f"const {value} weight = {CTYPES[d].load('weights[weights_at + row * n + i]')};\n"
-        "wrong |= weight >= 0 && weight - weight == 0 ? 0 : 1;\nlargest = weight > largest ? weight : largest;\n}\n"
-        "if (wrong) { report_error(errors, invalid_weight, 0, 0, 0); return; }\n"
-        "if (largest == 0) { report_error(errors, no_positive_weight, 0, 0, 0); return; }\n"
-        f"const i32 E = bit_length(significand_{value}(largest)) + exponent_{value}(largest);\n"
-    )
+class Weights:
+    """The rows of weights of a kernel with a work-item per row, and the errors of a row."""
+
+    def __init__(self, kernel: KernelBuilder, d: dtype, *numbers: str) -> None:
+        k = self.kernel = kernel
+        self.type = value_type(d)
+        self.array, self.at = k.reads("weights", d), k.number("weights_at")
+        self.rows, self.n, *self.others = k.numbers("rows", "n", *numbers)
+        self.errors = k.writes("errors", "i64")
+        self.invalid, self.none_positive, self.too_few = [
+            k.number(name, "u32") for name in ("invalid_weight", "no_positive_weight", "too_few_weights")
+        ]
+
+    def __getitem__(self, i: Value) -> Value:
+        return self.array[self.at + self.kernel.item * self.n + i]
+
+    def report(self, number: Value, size: Value | None = None) -> None:
+        """Report an error of the row."""
+        zero = constant("i64", 0)
+        size = zero if size is None else cast("i64", size)
+        self.kernel.run("report_error", self.errors, number, zero, zero, size)
+
+    @contextmanager
+    def valid_row(self) -> Iterator[Value]:
+        """A block for a row whose weights are valid and not all 0: the exponent E with 2^(E - 1) <= largest < 2^E."""
+        k = self.kernel
+        with k.when(k.item < self.rows):
+            largest = k.variable("largest", constant(self.type, 0))
+            wrong = k.variable("wrong", constant("bool", 0))
+            with k.loop("i", 0, self.n) as i:
+                weight = k.let("weight", self[i])
+                k.assign(wrong, wrong | ~((weight >= 0) & (weight - weight == 0)))
+                k.assign(largest, select(weight > largest, weight, largest))
+            with k.when(wrong):
+                self.report(self.invalid)
+            with k.otherwise():
+                with k.when(largest == 0):
+                    self.report(self.none_positive)
+                with k.otherwise():
+                    length = call("bit_length", call("significand", largest))
+                    yield k.let("E", length + call("exponent", largest))
 
 
+@built(NAME)
 def cumulative_source(d: dtype, wide: bool) -> Source:
     """Return the kernel for ``below[i]``, the sum of the row's weights up to i, as integers."""
-    value = CTYPES[d].value
-    body = (
-        f"{_largest_weight(d)}const i32 room = 63 - bit_length(n) - E;\nu64 sum = 0;\n"
-        "for (INDEX i = 0; i < n; ++i) {\n"
-        f"const {value} weight = {CTYPES[d].load('weights[weights_at + row * n + i]')};\n"
-        f"sum += shifted_u64(significand_{value}(weight), exponent_{value}(weight) + room);\n"
-        "below[row * n + i] = sum;\n}"
-    )
-    head = (
-        writes("below", "u64"), reads("weights", CTYPES[d].memory), number("weights_at"), number("rows"), number("n"),
-        *ERROR_PARAMETERS,
-    )  # fmt: skip
-    return Source(f"multinomial_below_{d.name}", head, body, wide=wide)
+    k = KernelBuilder(f"multinomial_below_{d.name}", wide)
+    below, weights = k.writes("below", "u64"), Weights(k, d)
+    with weights.valid_row() as exponent:
+        room = k.let("room", 63 - call("bit_length", weights.n) - exponent)
+        total = k.variable("sum", constant("u64", 0))
+        with k.loop("i", 0, weights.n) as i:
+            weight = k.let("weight", weights[i])
+            shifted = call("shifted_u64", call("significand", weight), call("exponent", weight) + room)
+            k.assign(total, total + shifted)
+            below[k.item * weights.n + i] = total
+    return k.source()
 
 
+@built(NAME)
 def pick_source(wide: bool) -> Source:
     """Return the kernel in which a work-item finds the smallest i with ``mulhi(word, total) < below[i]`` by binary
     search.
     """
-    body = """const INDEX sample = GLOBAL_ID;
-if (sample >= rows * samples) return;
-const INDEX row = sample / samples * n;
-const u64 point = MULTIPLY_HIGH(words[sample], below[row + n - 1]);
-INDEX low = 0, high = n - 1;
-while (low < high) {
-const INDEX middle = low + (high - low) / 2;
-if (point < below[row + middle]) high = middle; else low = middle + 1;
-}
-out[sample] = (i64)low;"""
-    head = (
-        writes("out", "i64"), reads("below", "u64"), reads("words", "u64"), number("rows"), number("n"),
-        number("samples"),
-    )  # fmt: skip
-    return Source("multinomial_pick", head, body, wide=wide)
+    k = KernelBuilder("multinomial_pick", wide)
+    out, below, words = k.writes("out", "i64"), k.reads("below", "u64"), k.reads("words", "u64")
+    rows, n, samples = k.numbers("rows", "n", "samples")
+    with k.when(k.item < rows * samples):
+        row = k.let("row", k.item // samples * n)
+        point = k.let("point", multiply_high(words[k.item], below[row + n - 1]))
+        low, high = k.variable("low", constant(INDEX, 0)), k.variable("high", n - 1)
+        with k.repeat(low < high):
+            middle = k.let("middle", low + (high - low) // 2)
+            with k.when(point < below[row + middle]):
+                k.assign(high, middle)
+            with k.otherwise():
+                k.assign(low, middle + 1)
+        out[k.item] = cast("i64", low)
+    return k.source()
 
 
+@built(NAME)
 def race_source(d: dtype, exact: bool, wide: bool) -> Source:
     """Return the kernel that divides exponential numbers ``times`` by weights; with ``exact``, in float64."""
-    load, time = CTYPES[d].load("weights[weights_at + row * n + i]"), "f64" if exact else "f32"
-    value = CTYPES[d].value
-    least, never = ("0x1p-1000", "BITS_F64((u64)0x7FF << 52)") if exact else ("0x1p-120f", "BITS_F32(0x7F800000u)")
-    body = (
-        f"{_largest_weight(d)}INDEX positive = 0;\nfor (INDEX i = 0; i < n; ++i) {{\n"
-        f"const {value} weight = {load};\nconst {time} share = ldexp_{time}(({time})weight, 1 - E);\n"
-        f"positive += share >= {least} ? 1 : 0;\n"
-        f"times[row * n + i] = share >= {least} ? DIVIDE_{time.upper()}(times[row * n + i], share) : {never};\n}}\n"
-        "if (positive < samples) report_error(errors, too_few_weights, 0, 0, samples);"
-    )
-    head = (
-        writes("times", time), reads("weights", CTYPES[d].memory), number("weights_at"), number("rows"), number("n"),
-        number("samples"), *ERROR_PARAMETERS,
-    )  # fmt: skip
-    return Source(f"multinomial_race_{d.name}_{time}", head, body, wide=wide)
+    time = "f64" if exact else "f32"
+    k = KernelBuilder(f"multinomial_race_{d.name}_{time}", wide)
+    times, weights = k.writes("times", time), Weights(k, d, "samples")
+    (samples,), least_share = weights.others, 2.0**-1000 if exact else 2.0**-120
+    with weights.valid_row() as exponent:
+        positive = k.variable("positive", constant(INDEX, 0))
+        with k.loop("i", 0, weights.n) as i:
+            share = k.let("share", call(f"ldexp_{time}", cast(time, weights[i]), 1 - exponent))
+            at, takes_part = k.let("at", k.item * weights.n + i), k.let("takes_part", share >= least_share)
+            k.assign(positive, positive + takes_part)
+            times[at] = select(takes_part, times[at] / share, inf)
+        with k.when(positive < samples):
+            weights.report(weights.too_few, samples)
+    return k.source()
 
 
 SOURCES: Final[dict[str, Callable[..., Source]]] = {

@@ -8,7 +8,8 @@ after the other to a line of the result.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from math import prod
 from typing import Any
@@ -19,9 +20,10 @@ from candelabra_clike.array import StridedArray
 from candelabra_clike.engine import Engine, Launch
 from candelabra_clike.kernels.copies import contiguous
 from candelabra_clike.kernels.reductions import DtypeSpecialized
+from candelabra_clike.language import INDEX, Value, Variable, and_then, cast, constant, select, value_type
+from candelabra_clike.language.kernels import Array, KernelBuilder, built, least
 from candelabra_clike.layouts import is_wide
-from candelabra_clike.source import Source, number, reads, writes
-from candelabra_clike.types import CTYPES
+from candelabra_clike.source import Source
 
 GRAIN = 2048
 """Elements of the result per work-item on serial devices."""
@@ -62,85 +64,164 @@ def _for(function: Callable[..., Any]) -> DtypeSpecialized:
 
 @lru_cache(None)
 def _compiled(engine: Engine, d: dtype, width: int, adjoint: bool, wide: bool) -> Launch:
-    return engine.compile(text(engine.traits.serial, d, width, adjoint, wide))
+    return engine.compile(source(engine.traits.serial, d, width, adjoint, wide))
 
 
-_SEARCH = """INDEX last = size;
-while (first < last) {{
-const INDEX middle = first + (last - first) / 2;
-if ((INDEX)start[middle] + {width} <= i) first = middle + 1; else last = middle;
-}}
-"""
-"""Finds the first row whose last column is not before column ``i``."""
-
-
-def text(serial: bool, d: dtype, width: int, adjoint: bool, wide: bool) -> Source:
+@built("resample")
+def source(serial: bool, d: dtype, width: int, adjoint: bool, wide: bool) -> Source:
     """Return the kernel for rows of ``width`` weights, which skips weights of 0."""
-    c = CTYPES[d]
-    head = (
-        writes("out", c.memory), reads("x", c.memory), reads("starts", "i64"), reads("weights", c.memory),
-        *map(number, ("x_at", "start_at", "weight_at", "rows", "per_item", "count", "size", "tail")),
-    )  # fmt: skip
-    source = f"GLOBAL const {c.memory}* const from = x + (x_at + plane * size * tail);\n"
-    if adjoint:
-        advance = _SEARCH.format(width=width)
-        if serial:  # the rows of a work-item follow one another
-            advance = (
-                f"if (row == begin) {{\n{advance}}} else {{\nif (i == 0) first = 0;\n"
-                f"while (first < size && (INDEX)start[first] + {width} <= i) ++first;\n}}\n"
-            )
-        loop = "for (INDEX r = first; r < size && (INDEX)start[r] <= i; ++r)"
-        w, place = f"weight[r * {width} + (i - (INDEX)start[r])]", "r"
-    else:
-        advance, loop = "first = (INDEX)start[i];\n", f"for (INDEX k = 0; k < {width}; ++k)"
-        w, place = f"weight[i * {width} + k]", "(first + k)"
-    weigh = f"{loop} {{\nconst {c.value} w = {c.load(w)};\nif (w == 0) continue;\n"
-    pointers = (
-        "GLOBAL const i64* const start = starts + start_at;\n"
-        f"GLOBAL const {c.memory}* const weight = weights + weight_at;\n"
-    )
-    one = (
-        f"{c.value} sum = 0;\n{weigh}sum += w * {c.load(f'from[{place} * tail + j]')};\n}}\n"
-        f"out[row * tail + j] = {c.store('sum')};\n"
-    )
-    if serial:
-        block = (
-            f"for (INDEX j0 = 0; j0 < tail; j0 += {BLOCK}u) {{\n{c.value} sums[{BLOCK}];\n"
-            f"const u32 n = tail - j0 < {BLOCK}u ? (u32)(tail - j0) : {BLOCK}u;\n"
-            f"for (u32 j = 0; j < n; ++j) sums[j] = 0;\n{weigh}"
-            f"GLOBAL const {c.memory}* const line = from + {place} * tail + j0;\n"
-            f"INDEPENDENT\nfor (u32 j = 0; j < n; ++j) sums[j] += w * {c.load('line[j]')};\n}}\n"
-            f"INDEPENDENT\nfor (u32 j = 0; j < n; ++j) out[row * tail + j0 + j] = {c.store('sums[j]')};\n}}\n"
+    return ResamplingKernel(serial, d, width, adjoint, wide).source()
+
+
+class ResamplingKernel:
+    """The kernel of a product with a banded matrix, or with its transpose.
+
+    A row of the result is the dims after the resampled one, ``tail`` elements. It has number ``i`` of ``count`` in its
+    plane, and is a sum of weighted rows of the plane of the input.
+    """
+
+    def __init__(self, serial: bool, d: dtype, width: int, adjoint: bool, wide: bool) -> None:
+        self.serial, self.dtype, self.width, self.adjoint = serial, d, width, adjoint
+        self.type = value_type(d)
+        self.kernel = k = KernelBuilder(f"resample{'_adjoint' * adjoint}_{d.name}_{width}", wide)
+        self.out, self.x = k.writes("out", d), k.reads("x", d)
+        starts, weights = k.reads("starts", "i64"), k.reads("weights", d)
+        self.x_at, start_at, weight_at = k.numbers("x_at", "start_at", "weight_at")
+        self.rows, self.per_item, self.count, self.size, self.tail = k.numbers(
+            "rows", "per_item", "count", "size", "tail"
         )
-        line = f"if (tail == 1) {{\nconst INDEX j = 0;\n{one}}} else {{\n{block}}}\n"
-        spread = ""
-        if adjoint and c.memory == c.value:  # a sum is stored once in 16 bits
-            spread = (
-                f"if (tail == 1) {{\nfor (INDEX row = begin; row < end; row += count) {{\n"
-                f"GLOBAL const {c.memory}* const from = x + (x_at + row / count * size);\n"
-                "for (INDEX k = 0; k < count; ++k) out[row + k] = 0;\n"
-                "for (INDEX r = 0; r < size; ++r) {\n"
-                f"GLOBAL {c.memory}* const to = out + row + (INDEX)start[r];\n"
-                f"GLOBAL const {c.memory}* const w = weight + r * {width};\nconst {c.value} g = from[r];\n"
-                f"INDEPENDENT\nfor (u32 k = 0; k < {width}u; ++k) to[k] += w[k] == 0 ? 0 : w[k] * g;\n}}\n}}\n"
-                "} else {\n"
-            )
-            line = block
-        body = (
-            "const INDEX begin = GLOBAL_ID * per_item, rest = rows - begin;\n"
-            f"const INDEX end = begin + (rest < per_item ? rest : per_item);\n{pointers}{spread}"
-            "INDEX first = 0, plane = begin / count, i = begin % count;\n"  # a division per row would take most time
-            f"for (INDEX row = begin; row < end; ++row) {{\n{source}{advance}{line}"
-            "if (++i == count) { i = 0; ++plane; }\n}\n" + ("}\n" if spread else "")
-        )
-    else:
-        body = (
-            "const INDEX element = GLOBAL_ID;\n"
-            "if (element < rows * tail) {\nconst INDEX row = element / tail, j = element % tail;\n"
-            f"const INDEX plane = row / count, i = row % count;\n{pointers}{source}INDEX first = 0;\n{advance}{one}}}\n"
-        )
-    name = "resample_adjoint" if adjoint else "resample"
-    return Source(f"{name}_{d.name}_{width}", head, body, wide=wide)
+        self.start = k.pointer("start", starts, start_at)
+        self.weight = k.pointer("weight", weights, weight_at)
+
+    def source(self) -> Source:
+        """Return the kernel."""
+        if self.serial:
+            self._all_rows()
+        else:
+            self._one_element()
+        return self.kernel.source()
+
+    def _one_element(self) -> None:
+        k = self.kernel
+        with k.when(k.item < self.rows * self.tail):
+            row, j = k.let("row", k.item // self.tail), k.let("j", k.item % self.tail)
+            i, first = k.let("i", row % self.count), k.variable("first", constant(INDEX, 0))
+            plane = self._plane(row // self.count)
+            self._find_first(i, first)
+            self._element(plane, row, i, first, j)
+
+    def _all_rows(self) -> None:
+        """Compute the rows of a work-item, which follow one another."""
+        k = self.kernel
+        begin = k.let("begin", k.item * self.per_item)
+        end = k.let("end", begin + least(self.rows - begin, self.per_item))
+        if self.adjoint and not self.dtype.is_half:  # a sum is stored once in 16 bits
+            with k.when(self.tail == 1):
+                self._scatter_rows(begin, end)
+            with k.otherwise():
+                self._each_row(begin, end)
+        else:
+            self._each_row(begin, end)
+
+    def _each_row(self, begin: Value, end: Value) -> None:
+        k = self.kernel
+        first, number = k.variable("first", constant(INDEX, 0)), k.variable("number", begin // self.count)
+        i = k.variable("i", begin % self.count)  # a division per row would take most time
+        with k.loop("row", begin, end) as row:
+            plane = self._plane(number)
+            if self.adjoint:  # the first row of the matrix follows that of the row before
+                with k.when(row == begin):
+                    self._find_first(i, first)
+                with k.otherwise():
+                    with k.when(i == 0):
+                        k.assign(first, 0)
+                    with k.repeat(and_then(first < self.size, cast(INDEX, self.start[first]) + self.width <= i)):
+                        k.assign(first, first + 1)
+            else:
+                self._find_first(i, first)
+            if self.adjoint and not self.dtype.is_half:
+                self._blocks(plane, row, i, first)
+            else:
+                with k.when(self.tail == 1):
+                    self._element(plane, row, i, first, constant(INDEX, 0))
+                with k.otherwise():
+                    self._blocks(plane, row, i, first)
+            k.assign(i, i + 1)
+            with k.when(i == self.count):
+                k.assign(i, 0)
+                k.assign(number, number + 1)
+
+    def _plane(self, number: Value) -> Array:
+        return self.kernel.pointer("plane", self.x, self.x_at + number * self.size * self.tail)
+
+    def _find_first(self, i: Value, first: Variable) -> None:
+        """Find the first column of row ``i``, or of the transpose the first row whose last column is not before it."""
+        k = self.kernel
+        if not self.adjoint:
+            k.assign(first, cast(INDEX, self.start[i]))
+            return
+        last = k.variable("last", self.size)
+        with k.repeat(first < last):
+            middle = k.let("middle", first + (last - first) // 2)
+            with k.when(cast(INDEX, self.start[middle]) + self.width <= i):
+                k.assign(first, middle + 1)
+            with k.otherwise():
+                k.assign(last, middle)
+
+    @contextmanager
+    def _each_weight(self, i: Value, first: Value) -> Iterator[tuple[Value, Value]]:
+        """A loop over the weights of row ``i`` that are not 0: the weight, and the row of the input."""
+        k = self.kernel
+        if self.adjoint:
+            reads = k.variable("r", first)
+            with k.repeat(and_then(reads < self.size, cast(INDEX, self.start[reads]) <= i)):
+                weight = k.let("w", self.weight[reads * self.width + (i - cast(INDEX, self.start[reads]))])
+                with k.when(weight != 0):
+                    yield weight, reads
+                k.assign(reads, reads + 1)
+        else:
+            with k.loop("n", constant(INDEX, 0), self.width) as n:
+                weight = k.let("w", self.weight[i * self.width + n])
+                with k.when(weight != 0):
+                    yield weight, first + n
+
+    def _element(self, plane: Array, row: Value, i: Value, first: Value, j: Value) -> None:
+        k = self.kernel
+        total = k.variable("sum", constant(self.type, 0))
+        with self._each_weight(i, first) as (weight, place):
+            k.assign(total, total + weight * plane[place * self.tail + j])
+        self.out[row * self.tail + j] = total
+
+    def _blocks(self, plane: Array, row: Value, i: Value, first: Value) -> None:
+        """Add the weighted rows of the input to one block of columns after the other."""
+        k = self.kernel
+        with k.loop("block", 0, self.tail, BLOCK) as block:
+            sums = k.array("sums", self.type, BLOCK)
+            many = k.let("many", cast("u32", least(self.tail - block, BLOCK)))
+            with k.loop("j", 0, many) as j:
+                sums[j] = 0
+            with self._each_weight(i, first) as (weight, place):
+                line = k.pointer("line", plane, place * self.tail + block)
+                with k.loop("j", 0, many, independent=True) as j:
+                    sums[j] = sums[j] + weight * line[j]
+            with k.loop("j", 0, many, independent=True) as j:
+                self.out[row * self.tail + block + j] = sums[j]
+
+    def _scatter_rows(self, begin: Value, end: Value) -> None:
+        """Compute whole planes along the last dim: each row of the matrix is added to a line of the result."""
+        k = self.kernel
+        row = k.variable("row", begin)
+        with k.repeat(row < end):
+            plane = k.pointer("plane", self.x, self.x_at + row // self.count * self.size)
+            line = k.pointer("line", self.out, row)
+            with k.loop("n", 0, self.count) as n:
+                line[n] = 0
+            with k.loop("r", 0, self.size) as r:
+                to = k.pointer("to", line, cast(INDEX, self.start[r]))
+                weights, g = k.pointer("w", self.weight, r * self.width), k.let("g", plane[r])
+                with k.loop("n", constant("u32", 0), self.width, independent=True) as n:
+                    to[n] = to[n] + select(weights[n] == 0, 0, weights[n] * g)
+            k.assign(row, row + self.count)
 
 
 KERNELS: dict[str, Any] = {"resample": _for(_resample), "resample_adjoint": _for(_resample_adjoint)}

@@ -12,18 +12,23 @@ therefore an error where the expression is declared, with the operator and the l
 first use. :func:`~candelabra_clike.language.printing.text` prints a tree in the words of
 :mod:`candelabra_clike.dialect`, which all dialects define.
 
-The types are ``bool``, ``i8`` … ``u64``, ``f32``, ``f64``, ``c64`` and ``c128``; half types are computed as ``f32``.
+The types are ``bool``, ``i8`` … ``u64``, ``INDEX``, ``f32``, ``f64``, ``c64`` and ``c128``; half types are computed as
+``f32``. What expressions are computed, in which loops, and where they are stored is said by schedules, or statement by
+statement by :class:`~candelabra_clike.language.kernels.KernelBuilder`.
 Conversions are those of C between integers of one signedness; every other conversion is a :func:`cast`. A Python number
 takes the type of the other operand.
 """
 
 from candelabra_clike.language.declaring import ExpressionError, all_declared, declared, parameters_of
 from candelabra_clike.language.functions import (
+    and_then,
     bits,
     call,
     cast,
     constant,
+    multiply_high,
     named,
+    or_else,
     pair,
     rare,
     refuse,
@@ -33,16 +38,18 @@ from candelabra_clike.language.functions import (
 )
 from candelabra_clike.language.printing import LANES, is_vectorizable, selected_by_lanes, text
 from candelabra_clike.language.statements import assignments
-from candelabra_clike.language.types import highest, lowest, part_type, unsigned, value_type, wrapping
+from candelabra_clike.language.types import INDEX, highest, lowest, part_type, unsigned, value_type, wrapping
 from candelabra_clike.language.values import Number, Value, Variable, reasons_in
 
 __all__ = [
+    "INDEX",
     "LANES",
     "ExpressionError",
     "Number",
     "Value",
     "Variable",
     "all_declared",
+    "and_then",
     "assignments",
     "bits",
     "call",
@@ -52,7 +59,9 @@ __all__ = [
     "highest",
     "is_vectorizable",
     "lowest",
+    "multiply_high",
     "named",
+    "or_else",
     "pair",
     "parameters_of",
     "part_type",

@@ -5,7 +5,17 @@ from __future__ import annotations
 from candelabra.dtypes import dtype
 
 from candelabra_clike.language.types import COMPLEX, FLOATS, INTEGERS, holds
-from candelabra_clike.language.values import Cast, FunctionCall, Operand, Refuse, Select, Value, Variable, as_value
+from candelabra_clike.language.values import (
+    Cast,
+    FunctionCall,
+    Operand,
+    Operation,
+    Refuse,
+    Select,
+    Value,
+    Variable,
+    as_value,
+)
 from candelabra_clike.library import FunctionSignature, signature
 from candelabra_clike.refusals import REASONS
 from candelabra_clike.types import CTYPES
@@ -61,6 +71,26 @@ def select(condition: Value, chosen: Operand, other: Operand) -> Value:
     return _select(condition, chosen, other, rare=False)
 
 
+def and_then(first: Value, *others: Value) -> Value:
+    """Return whether all conditions hold. A condition is computed only if those before it hold, so that it may read an
+    element that exists only then. Without that, ``&`` of bools is the better choice, since it is no branch.
+    """
+    return _logical("&&", first, others)
+
+
+def or_else(first: Value, *others: Value) -> Value:
+    """Return whether one of the conditions holds. A condition is computed only if none before it holds."""
+    return _logical("||", first, others)
+
+
+def _logical(sign: str, first: Value, others: tuple[Value, ...]) -> Value:
+    for other in others:
+        if first.type != "bool" or other.type != "bool":
+            raise TypeError(f"{sign!r} of {first.type} and {other.type}: it needs two bools")
+        first = Operation("bool", sign, (first, other))
+    return first
+
+
 def rare(condition: Value, costly: Operand, usual: Operand) -> Value:
     """Return ``costly``, which equals ``usual`` wherever the condition is not true, which it seldom is.
 
@@ -106,6 +136,13 @@ def pair(real: Operand, imag: Operand) -> Value:
 def sqrt(x: Value) -> Value:
     """Return the square root: an instruction for floats, a library function for complex numbers."""
     return FunctionCall(x.type, f"SQRT_{x.type.upper()}", (x,)) if x.type in FLOATS else call("sqrt", x)
+
+
+def multiply_high(x: Value, y: Value) -> Value:
+    """Return the upper 64 bits of the product of two numbers of type ``u64``."""
+    if (x.type, y.type) != ("u64", "u64"):
+        raise TypeError(f"the upper half of a product of {x.type} and {y.type}: it needs two u64")
+    return FunctionCall("u64", "MULTIPLY_HIGH", (x, y))
 
 
 def bits(x: Value) -> Value:

@@ -6,13 +6,15 @@ from collections.abc import Set
 from math import inf
 from typing import Final
 
-from candelabra_clike.language.types import COMPLEX, FLOATS, INTEGERS
+from candelabra_clike.language.types import COMPLEX, FLOATS, INDEX, INTEGERS
 from candelabra_clike.language.values import (
     BITWISE,
     COMPARISONS,
+    LOGICAL,
     Cast,
     ComplexPart,
     Constant,
+    Element,
     FunctionCall,
     Number,
     Operation,
@@ -25,8 +27,9 @@ from candelabra_clike.library import signature
 
 PRIMARY, UNARY, CONDITIONAL = 16, 14, 3
 BINARY: Final = {
-    "*": 13, "+": 12, "-": 12, "<<": 11, ">>": 11, "<": 10, "<=": 10, ">": 10, ">=": 10, "==": 9, "!=": 9,
-    "&": 8, "^": 7, "|": 6,
+    "*": 13, "/": 13, "%": 13, "+": 12, "-": 12, "<<": 11, ">>": 11,
+    "<": 10, "<=": 10, ">": 10, ">=": 10, "==": 9, "!=": 9,
+    "&": 8, "^": 7, "|": 6, "&&": 5, "||": 4,
 }  # fmt: skip
 """C's precedence of operators."""
 
@@ -42,7 +45,7 @@ def text(value: Value, form: str = "") -> str:
 
 LANES: Final = {"vector": 8, "vector16": 16}
 """The elements of a vector, by the form of its text."""
-VECTOR_TYPES: Final = frozenset((*FLOATS, *INTEGERS)) - {"bool"}
+VECTOR_TYPES: Final = frozenset((*FLOATS, *INTEGERS)) - {"bool", INDEX}
 """The types for which there are vectors of eight."""
 
 
@@ -107,6 +110,9 @@ def _printed(value: Value, form: str) -> tuple[str, int]:
             return name, PRIMARY
         case Number():
             return _number(value), PRIMARY
+        case Element(array=array, at=at, converts=converts):
+            loaded = array + "".join(f"[{text(each)}]" for each in at)
+            return f"load_{converts}({loaded})" if converts else loaded, PRIMARY
         case Constant():
             return _constant(value)
         case Operation(of=(operand,), sign=sign):
@@ -139,7 +145,7 @@ def _bracketed(value: Value, least: int, form: str) -> str:
 def _binary(sign: str, first: Value, second: Value, form: str) -> tuple[str, int]:
     precedence = BINARY[sign]
     left, right = precedence, precedence + 1
-    if sign in BITWISE:
+    if sign in BITWISE or sign in LOGICAL:
         # C binds these less tightly than comparisons, which readers and compilers' warnings do not expect. A chain of
         # one of them is as clear without brackets.
         left = precedence if isinstance(first, Operation) and first.sign == sign else UNARY

@@ -9,7 +9,9 @@ from candelabra.dtypes import BOOL, dtype
 
 from candelabra_clike.types import CTYPES
 
-UNSIGNED: Final = {"bool": 8, "u8": 8, "u16": 16, "u32": 32, "u64": 64}
+INDEX: Final = "INDEX"
+"""The type of indices: 32 bits, or 64 in the wide variant of a kernel, whose indices are below 2**63 too."""
+UNSIGNED: Final = {"bool": 8, "u8": 8, "u16": 16, "u32": 32, INDEX: 63, "u64": 64}
 SIGNED: Final = {"i8": 8, "i16": 16, "i32": 32, "i64": 64}
 INTEGERS: Final = {**UNSIGNED, **SIGNED}
 """The bits of each integer type. A ``bool`` is 0 or 1."""

@@ -7,12 +7,13 @@ from dataclasses import dataclass, fields, replace
 from math import isfinite
 from typing import Any, Final, NoReturn, TypeAlias
 
-from candelabra_clike.language.types import COMPLEX, FLOATS, INTEGERS, SIGNED, common, promoted
+from candelabra_clike.language.types import COMPLEX, FLOATS, INTEGERS, SIGNED, UNSIGNED, common, promoted
 
 ARITHMETIC: Final = ("+", "-", "*")
 COMPARISONS: Final = ("<", "<=", ">", ">=", "==", "!=")
 BITWISE: Final = ("&", "|", "^")
 SHIFTS: Final = ("<<", ">>")
+LOGICAL: Final = ("&&", "||")
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +51,12 @@ class Value:
 
     def __rtruediv__(self, other: Operand) -> Value:
         return divided(other, self)
+
+    def __floordiv__(self, other: Operand) -> Value:
+        return quotient("/", self, other)
+
+    def __mod__(self, other: Operand) -> Value:
+        return quotient("%", self, other)
 
     def __neg__(self) -> Value:
         return Operation(promoted(self.type), "-", (self,))
@@ -128,6 +135,21 @@ class Variable(Value):
     """A variable or a constant of C, by name: an element that was loaded, or the result of a step."""
 
     name: str
+
+
+@dataclass(frozen=True, eq=False)
+class Element(Value):
+    """The element of an array ``at`` an index per dim, as a value: ``converts`` is that of the array's
+    :class:`~candelabra_clike.types.CType`.
+    """
+
+    array: str
+    at: tuple[Value, ...]
+    converts: str = ""
+
+    @property
+    def operands(self) -> tuple[Value, ...]:
+        return self.at
 
 
 @dataclass(frozen=True, eq=False)
@@ -245,6 +267,8 @@ def binary(sign: str, first: object, second: object) -> Value:
     if sign in SHIFTS:
         if a.type not in INTEGERS or b.type not in INTEGERS:
             raise TypeError(f"{sign!r} of {a.type} and {b.type}: it needs integers")
+        if isinstance(a, Constant):  # which takes the type of the other operand in all operations but shifts
+            a = Cast(a.type, a)
         return Operation(promoted(a.type), sign, (a, b))
     if sign in BITWISE:
         if a.type != b.type or a.type not in INTEGERS:
@@ -264,6 +288,15 @@ def divided(first: Operand, second: Operand) -> Value:
     if a.type != b.type or a.type not in FLOATS:
         raise TypeError(f"'/' of {a.type} and {b.type}: it needs two floats of one type; see divide() of the library")
     return FunctionCall(a.type, f"DIVIDE_{a.type.upper()}", (a, b))
+
+
+def quotient(sign: str, first: Value, second: Operand) -> Value:
+    """Return a quotient or remainder of unsigned integers, the only ones that C and Python divide alike."""
+    b = as_value(second, first.type, f"{sign!r}")
+    type = common(first.type, b.type)
+    if type is None or first.type not in UNSIGNED or b.type not in UNSIGNED or type not in UNSIGNED:
+        raise TypeError(f"{sign!r} of {first.type} and {b.type}: it needs unsigned integers of 32 bits or more")
+    return Operation(type, sign, (first, b))
 
 
 def part(value: Value, name: str) -> Value:

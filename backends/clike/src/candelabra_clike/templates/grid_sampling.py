@@ -7,13 +7,18 @@ work-item fills whole planes in the order of the points, so results do not depen
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import reduce
 from itertools import product
+from operator import and_, mul
 from typing import NamedTuple
 
 from candelabra.dtypes import dtype, float32
 
-from candelabra_clike.source import Source, number, reads, writes
-from candelabra_clike.types import CTYPES
+from candelabra_clike.language import INDEX, Value, call, cast, constant, select, value_type
+from candelabra_clike.language.kernels import Array, KernelBuilder, built, least
+from candelabra_clike.source import Source
 
 LINEAR, NEAREST, CUBIC = 0, 1, 2
 ZEROS, BORDER, REFLECTION = 0, 1, 2
@@ -33,9 +38,29 @@ class GridForm(NamedTuple):
     wide: bool
 
     @property
+    def taps(self) -> int:
+        """The number of neighbours of a point along each dim."""
+        return {LINEAR: 2, NEAREST: 1, CUBIC: 4}[self.mode]
+
+    @property
     def neighbours(self) -> list[tuple[int, ...]]:
         """The neighbours of a point: the number of the neighbour along each dim."""
-        return list(product(range({LINEAR: 2, NEAREST: 1, CUBIC: 4}[self.mode]), repeat=self.rank))
+        return list(product(range(self.taps), repeat=self.rank))
+
+    @property
+    def value(self) -> str:
+        """The type of values, coordinates and weights."""
+        return value_type(self.dtype)
+
+    @property
+    def position(self) -> str:
+        """The type of the position of an element in its plane."""
+        return "i64" if self.wide else "i32"
+
+    @property
+    def block(self) -> int:
+        """The number of points of a work-item at a time."""
+        return BLOCK if self.serial else 1
 
     @property
     def name(self) -> str:
@@ -44,211 +69,237 @@ class GridForm(NamedTuple):
 
 
 # -- kernels ----------------------------------------------------------------------------------------------------------
+@built("grid_sampler")
 def sampler(form: GridForm) -> Source:
     """Return the kernel of the interpolated values."""
-    c = CTYPES[form.dtype]
-    body = (
-        f"{_points_of_block(form)}{_neighbours(form)}"
-        "for (INDEX channel = 0; channel < channels; ++channel) {\n"
-        f"GLOBAL const {c.memory}* const from = x + (x_at + (batch * channels + channel) * plane);\n"
-        f"GLOBAL {c.memory}* const to = out + ((batch * channels + channel) * points + first);\n"
-        f"INDEPENDENT\nfor (int j = 0; j < many; ++j) {{\n{c.value} sum = 0;\n"
-        f"UNROLL\nfor (int k = 0; k < {len(form.neighbours)}; ++k) {{\n{_value(form)}sum += weight[k][j] * v;\n}}\n"
-        f"to[j] = {c.store('sum')};\n}}\n}}\n"
-    )
-    parameters = (writes("out", c.memory), reads("x", c.memory), reads("grid", c.memory), number("x_at"))
-    return _source("grid_sampler", form, parameters, body)
+    k = KernelBuilder(f"grid_sampler_{form.name}", form.wide)
+    out, x, grid = k.writes("out", form.dtype), k.reads("x", form.dtype), k.reads("grid", form.dtype)
+    x_at = k.number("x_at")
+    points = Points(k, form, grid)
+    points.of_block()
+    points.find_neighbours()
+    with points.each_channel() as (_, planes):
+        from_x = k.pointer("from", x, x_at + planes * points.plane)
+        to = k.pointer("to", out, planes * points.count + points.first)
+        with points.each_point() as j:
+            total = k.variable("sum", constant(form.value, 0))
+            with points.each_neighbour() as n:
+                k.assign(total, total + points.weight[n, j] * points.element(from_x, n, j))
+            to[j] = total
+    return k.source()
 
 
+@built("grid_sampler_grid_gradient")
 def grid_gradient(form: GridForm) -> Source:
     """Return the kernel of the gradient with respect to the grid."""
-    c, rank = CTYPES[form.dtype], form.rank
-    adds = "".join([f"sum{d} += product * slope{d}[k][j];\n" for d in range(rank)])
-    declared = "".join([f"{c.value} sums{d}[{_block(form)}];\n" for d in range(rank)])
-    cleared = "".join([f"sums{d}[j] = 0; " for d in range(rank)])
-    stores = "".join([f"to[j * {rank} + {rank - 1 - d}] = {c.store(f'sums{d}[j]')};\n" for d in range(rank)])
-    body = (
-        f"{_points_of_block(form)}{_neighbours(form, slopes=True)}{declared}"
-        f"for (int j = 0; j < many; ++j) {{ {cleared}}}\n"
-        "for (INDEX channel = 0; channel < channels; ++channel) {\n"
-        f"GLOBAL const {c.memory}* const from = x + (x_at + (batch * channels + channel) * plane);\n"
-        f"GLOBAL const {c.memory}* const g = grad + (grad_at + (batch * channels + channel) * points + first);\n"
-        f"INDEPENDENT\nfor (int j = 0; j < many; ++j) {{\n"
-        + "".join([f"{c.value} sum{d} = sums{d}[j];\n" for d in range(rank)])
-        + f"const {c.value} gradient = {c.load('g[j]')};\n"
-        f"UNROLL\nfor (int k = 0; k < {len(form.neighbours)}; ++k) {{\n{_value(form)}"
-        f"const {c.value} product = gradient * v;\n{adds}}}\n"
-        + "".join([f"sums{d}[j] = sum{d};\n" for d in range(rank)])
-        + f"}}\n}}\nGLOBAL {c.memory}* const to = out + (batch * points + first) * {rank};\n"
-        f"for (int j = 0; j < many; ++j) {{\n{stores}}}\n"
-    )
-    parameters = (
-        writes("out", c.memory), reads("grad", c.memory), reads("x", c.memory), reads("grid", c.memory),
-        number("grad_at"), number("x_at"),
-    )  # fmt: skip
-    return _source("grid_sampler_grid_gradient", form, parameters, body)
+    k, dims = KernelBuilder(f"grid_sampler_grid_gradient_{form.name}", form.wide), range(form.rank)
+    out, grad = k.writes("out", form.dtype), k.reads("grad", form.dtype)
+    x, grid = k.reads("x", form.dtype), k.reads("grid", form.dtype)
+    grad_at, x_at = k.numbers("grad_at", "x_at")
+    points = Points(k, form, grid)
+    points.of_block()
+    points.find_neighbours(slopes=True)
+    totals = [k.array(f"sums{d}", form.value, form.block) for d in dims]
+    with k.loop("j", 0, points.many) as j:
+        for total in totals:
+            total[j] = 0
+    with points.each_channel() as (_, planes):
+        from_x = k.pointer("from", x, x_at + planes * points.plane)
+        gradients = k.pointer("gradients", grad, grad_at + planes * points.count + points.first)
+        with points.each_point() as j:
+            sums = [k.variable(f"sum{d}", totals[d][j]) for d in dims]
+            gradient = k.let("gradient", gradients[j])
+            with points.each_neighbour() as n:
+                weighted = k.let("weighted", gradient * points.element(from_x, n, j))
+                for d in dims:
+                    k.assign(sums[d], sums[d] + weighted * points.slopes[d][n, j])
+            for d in dims:
+                totals[d][j] = sums[d]
+    to = k.pointer("to", out, (points.batch * points.count + points.first) * form.rank)
+    with k.loop("j", 0, points.many) as j:
+        for d in dims:
+            to[j * form.rank + (form.rank - 1 - d)] = totals[d][j]
+    return k.source()
 
 
+@built("grid_sampler_adjoint")
 def adjoint(form: GridForm) -> Source:
     """Return the kernel of the gradient with respect to the input, for serial devices: planes of several channels."""
-    c, memory = CTYPES[form.dtype], CTYPES[float32 if form.dtype.is_half else form.dtype].memory
-    body = (
-        "const INDEX batch = GLOBAL_ID / groups, begin = GLOBAL_ID % groups * per_item;\n"
-        "const INDEX end = begin + per_item < channels ? begin + per_item : channels;\n"
-        f"GLOBAL {memory}* const planes = out + (batch * channels + begin) * plane;\n"
-        "for (INDEX i = 0; i < (end - begin) * plane; ++i) planes[i] = 0;\n"
-        f"for (INDEX first = 0; first < points; first += {BLOCK}) {{\n"
-        f"const int many = (int)(points - first < {BLOCK} ? points - first : {BLOCK});\n"
-        f"{_neighbours(form)}"
-        "for (INDEX channel = begin; channel < end; ++channel) {\n"
-        f"GLOBAL {memory}* const to = out + (batch * channels + channel) * plane;\n"
-        f"GLOBAL const {c.memory}* const g = grad + (grad_at + (batch * channels + channel) * points + first);\n"
-        f"for (int j = 0; j < many; ++j) {{\nconst {c.value} gradient = {c.load('g[j]')};\n"
-        f"UNROLL\nfor (int k = 0; k < {len(form.neighbours)}; ++k)\n"
-        "if (place[k][j] >= 0) to[place[k][j]] += weight[k][j] * gradient;\n}\n}\n}\n"
-    )
-    parameters = (
-        writes("out", memory), reads("grad", c.memory), reads("grid", c.memory), number("grad_at"),
-        number("groups"), number("per_item"),
-    )  # fmt: skip
-    return _source("grid_sampler_adjoint", form, parameters, body)
-
-
-def _source(name: str, form: GridForm, parameters: tuple[object, ...], body: str) -> Source:
-    sizes = [f"n{d}" for d in range(form.rank)]
-    numbers = map(number, ("grid_at", "channels", "points", "blocks", "plane", *sizes))
-    return Source(f"{name}_{form.name}", (*parameters, *numbers), body, wide=form.wide)  # type: ignore[arg-type]
+    k = KernelBuilder(f"grid_sampler_adjoint_{form.name}", form.wide)
+    out = k.writes("out", float32 if form.dtype.is_half else form.dtype)
+    grad, grid = k.reads("grad", form.dtype), k.reads("grid", form.dtype)
+    grad_at, groups, per_item = k.numbers("grad_at", "groups", "per_item")
+    points = Points(k, form, grid)
+    points.batch = k.let("batch", k.item // groups)
+    begin = k.let("begin", k.item % groups * per_item)
+    end = k.let("end", least(begin + per_item, points.channels))
+    planes = k.pointer("planes", out, (points.batch * points.channels + begin) * points.plane)
+    with k.loop("i", 0, (end - begin) * points.plane) as i:
+        planes[i] = 0
+    with k.loop("first", 0, points.count, BLOCK) as points.first:
+        points.many = k.let("many", cast("i32", least(points.count - points.first, BLOCK)))
+        points.find_neighbours()
+        with points.each_channel(begin, end) as (_, plane):
+            to = k.pointer("to", out, plane * points.plane)
+            gradients = k.pointer("gradients", grad, grad_at + plane * points.count + points.first)
+            with k.loop("j", 0, points.many) as j:
+                gradient = k.let("gradient", gradients[j])
+                with points.each_neighbour() as n:
+                    place = k.let("i", points.place[n, j])
+                    with k.when(place >= 0):
+                        to[place] = to[place] + points.weight[n, j] * gradient
+    return k.source()
 
 
 # -- points -----------------------------------------------------------------------------------------------------------
-def _block(form: GridForm) -> int:
-    return BLOCK if form.serial else 1
+class Points:
+    """The points of a work-item: the ``many`` points from ``first`` on of element ``batch``, and their neighbours.
 
-
-def _points_of_block(form: GridForm) -> str:
-    """Declare the block of a work-item: its element of the batch, its first point, and their number."""
-    if not form.serial:
-        return "const INDEX batch = GLOBAL_ID / points, first = GLOBAL_ID % points;\nconst int many = 1;\n"
-    return (
-        f"const INDEX batch = GLOBAL_ID / blocks, first = GLOBAL_ID % blocks * {BLOCK};\n"
-        f"const int many = (int)(points - first < {BLOCK} ? points - first : {BLOCK});\n"
-    )
-
-
-def _value(form: GridForm) -> str:
-    """Declare ``v``, the element of neighbour ``k`` of point ``j``, or 0 outside of the input."""
-    c = CTYPES[form.dtype]
-    return f"const {_position_type(form)} i = place[k][j];\nconst {c.value} v = i < 0 ? 0 : {c.load('from[i]')};\n"
-
-
-def _position_type(form: GridForm) -> str:
-    """Return the type of the number of an element in its plane."""
-    return "i64" if form.wide else "int"
-
-
-def _neighbours(form: GridForm, slopes: bool = False) -> str:
-    """Declare and compute ``place[k][j]``, -1 outside of the input, and ``weight[k][j]``, of each neighbour and point.
-
-    With ``slopes`` also ``slope0[k][j]`` and so on: the derivatives of the weight in the coordinate of each dim.
+    Of neighbour n of point j, ``place[n, j]`` is the number of the element in its plane, or -1 outside of the input,
+    ``weight[n, j]`` the weight, and ``slopes[d][n, j]`` the derivative of the weight in the coordinate of dim d.
     """
-    value, place, rank, many = CTYPES[form.dtype].value, _position_type(form), form.rank, len(form.neighbours)
-    block = _block(form)
-    declared = f"{place} place[{many}][{block}];\n{value} weight[{many}][{block}];\n"
-    declared += "".join([f"{value} slope{d}[{many}][{block}];\n" for d in range(rank)]) if slopes else ""
-    point = f"(grid_at + (batch * points + first + (INDEX)j) * {rank})"
-    each = "".join([_along(form, d, point, slopes) for d in range(rank)])
-    for k, neighbour in enumerate(form.neighbours):
-        taps = list(enumerate(neighbour))
-        inside = " && ".join([f"in{d}_{i}" for d, i in taps])
-        flat = f"({place})p0_{neighbour[0]}"
-        for d, i in taps[1:]:
-            flat = f"({flat} * ({place})n{d} + ({place})p{d}_{i})"
-        each += f"place[k{k}][j] = {inside} ? {flat} : -1;\n".replace(f"k{k}", str(k))
-        each += f"weight[{k}][j] = {' * '.join([f'w{d}_{i}' for d, i in taps])};\n"
-        if slopes:
-            for d in range(rank):
-                factors = [f"s{e}_{i}" if e == d else f"w{e}_{i}" for e, i in taps]
-                each += f"slope{d}[{k}][j] = missing{d} ? 0 : {' * '.join(factors)};\n"
-    return f"{declared}for (int j = 0; j < many; ++j) {{\n{each}}}\n"
+
+    def __init__(self, kernel: KernelBuilder, form: GridForm, grid: Array) -> None:
+        self.kernel = kernel
+        self.form = form
+        self.grid = grid
+        self.grid_at, self.channels, self.count, self.blocks, self.plane, *self.sizes = kernel.numbers(
+            "grid_at", "channels", "points", "blocks", "plane", *[f"n{d}" for d in range(form.rank)]
+        )
+        self.batch: Value
+        self.first: Value
+        self.many: Value
+        self.place: Array
+        self.weight: Array
+        self.slopes: Sequence[Array]
+
+    def of_block(self) -> None:
+        """Declare the points of a work-item that has one block, or one point."""
+        k, serial = self.kernel, self.form.serial
+        units = self.blocks if serial else self.count
+        self.batch = k.let("batch", k.item // units)
+        self.first = k.let("first", k.item % units * BLOCK if serial else k.item % units)
+        many = cast("i32", least(self.count - self.first, BLOCK)) if serial else constant("i32", 1)
+        self.many = k.let("many", many)
+
+    @contextmanager
+    def each_channel(self, begin: Value | int = 0, end: Value | None = None) -> Iterator[tuple[Value, Value]]:
+        """A loop over channels: the number of the channel, and that of its plane."""
+        k = self.kernel
+        with k.loop("channel", begin, self.channels if end is None else end) as channel:
+            yield channel, self.batch * self.channels + channel
+
+    @contextmanager
+    def each_point(self) -> Iterator[Value]:
+        """A loop over the points."""
+        with self.kernel.loop("j", 0, self.many, independent=True) as j:
+            yield j
+
+    @contextmanager
+    def each_neighbour(self) -> Iterator[Value]:
+        """A loop over the neighbours of a point."""
+        with self.kernel.loop("k", 0, len(self.form.neighbours), unrolled=True) as n:
+            yield n
+
+    def element(self, plane: Array, n: Value, j: Value) -> Value:
+        """Return the element of a neighbour, or 0 outside of the input."""
+        place = self.kernel.let("i", self.place[n, j])
+        return self.kernel.let("v", select(place < 0, 0, plane[place]))
+
+    def find_neighbours(self, slopes: bool = False) -> None:
+        """Declare and compute the places and weights of the neighbours, and with ``slopes`` the derivatives."""
+        k, form = self.kernel, self.form
+        shape = len(form.neighbours), form.block
+        self.place, self.weight = k.array("place", form.position, *shape), k.array("weight", form.value, *shape)
+        self.slopes = [k.array(f"slope{d}", form.value, *shape) for d in range(form.rank)] if slopes else []
+        with k.loop("j", 0, self.many) as j:
+            point = self.grid_at + (self.batch * self.count + self.first + cast(INDEX, j)) * form.rank
+            given = [self.grid[point + (form.rank - 1 - d)] for d in range(form.rank)]
+            axes = [_axis(k, form, d, given[d], self.sizes[d], slopes) for d in range(form.rank)]
+            for n, taps in enumerate(form.neighbours):
+                near = [axis.taps[tap] for axis, tap in zip(axes, taps)]
+                flat = near[0].place
+                for size, tap in zip(self.sizes[1:], near[1:]):
+                    flat = flat * cast(form.position, size) + tap.place
+                self.place[n, j] = select(reduce(and_, [tap.inside for tap in near]), flat, -1)
+                self.weight[n, j] = reduce(mul, [tap.weight for tap in near])
+                for d, slope in enumerate(self.slopes):
+                    factors = [tap.slope if e == d else tap.weight for e, tap in enumerate(near)]
+                    slope[n, j] = select(axes[d].missing, 0, reduce(mul, factors))
 
 
-def _along(form: GridForm, d: int, point: str, slopes: bool) -> str:
-    """Declare the neighbours along a dim: places ``p{d}_{i}``, whether they are inside, weights and slopes."""
-    c = CTYPES[form.dtype]
-    t, size = c.value, f"({c.value})n{d}"
-    position = f"(c{d} + 1) / 2 * ({size} - 1)" if form.align_corners else f"((c{d} + 1) * {size} - 1) / 2"
-    scale = f"({size} - 1) / 2" if form.align_corners else f"{size} / 2"
-    lines = [
-        f"{t} c{d} = {c.load(f'grid[{point} + {form.rank - 1 - d}]')};",
-        f"const u32 missing{d} = c{d} != c{d};",
-        f"c{d} = missing{d} ? ({t})-1 : c{d};",
-        f"{t} x{d} = {position};",
-    ]
+class Tap(NamedTuple):
+    """A neighbour along a dim: its index, whether that is inside of the input, the weight and its derivative."""
+
+    place: Value
+    inside: Value
+    weight: Value
+    slope: Value
+
+
+class Axis(NamedTuple):
+    """The neighbours of a point along a dim. ``missing``: its coordinate is NaN."""
+
+    taps: list[Tap]
+    missing: Value
+
+
+def _axis(k: KernelBuilder, form: GridForm, d: int, coordinate: Value, sizes: Value, slopes: bool) -> Axis:
+    """Declare the neighbours along a dim."""
+    type, size = form.value, cast(form.value, sizes)
+    given = k.let(f"given{d}", coordinate)
+    missing = k.let(f"missing{d}", given != given)
+    c = k.let(f"c{d}", select(missing, -1, given))
+    x: Value = k.let(f"x{d}", (c + 1) / 2 * (size - 1) if form.align_corners else ((c + 1) * size - 1) / 2)
+    scale: Value = k.let(f"scale{d}", (size - 1) / 2 if form.align_corners else size / 2)
     if form.mode == CUBIC:
-        lines += [f"const {t} f{d} = floor_{t}(x{d}), t{d} = x{d} - f{d};"]
-        lines += _cubic(form, d, scale, slopes)
+        base = k.let(f"f{d}", call("floor", x))
+        places = [_padded(k, form, f"q{d}_{i}", base + (i - 1), size)[0] for i in range(4)]
+        weights, derivatives = _cubic(k.let(f"t{d}", x - base), scale)
     else:
-        lines += [f"{t} scale{d} = {scale};", *_padded(form, d, f"x{d}", f"scale{d}")]
-        if form.mode == NEAREST:
-            lines += [f"const {t} q{d}_0 = round_{t}(x{d}), w{d}_0 = 1;"]
-        else:
-            lines += [
-                f"const {t} q{d}_0 = floor_{t}(x{d}), q{d}_1 = q{d}_0 + 1;",
-                f"const {t} w{d}_0 = q{d}_1 - x{d}, w{d}_1 = x{d} - q{d}_0;",
-            ]
-            lines += [f"const {t} s{d}_0 = -scale{d}, s{d}_1 = scale{d};"] if slopes else []
-    taps = {LINEAR: 2, NEAREST: 1, CUBIC: 4}[form.mode]
-    for i in range(taps):
-        lines += [
-            f"const u32 in{d}_{i} = q{d}_{i} >= 0 && q{d}_{i} <= {size} - 1;",
-            f"const {_position_type(form)} p{d}_{i} = ({_position_type(form)})q{d}_{i};",
-        ]
-    return "\n".join(lines) + "\n"
+        x, moved = _padded(k, form, f"at{d}", x, size, scale)
+        scale = scale if moved is None else moved
+        near = k.let(f"q{d}_0", call("round" if form.mode == NEAREST else "floor", x))
+        places = [near] if form.mode == NEAREST else [near, k.let(f"q{d}_1", near + 1)]
+        weights = [constant(type, 1)] if form.mode == NEAREST else [places[1] - x, x - near]
+        derivatives = [-scale, scale][: form.taps]
+    taps = []
+    for i, (q, weight, derivative) in enumerate(zip(places, weights, derivatives)):
+        inside = k.let(f"in{d}_{i}", (q >= 0) & (q <= size - 1))
+        place, weighed = k.let(f"p{d}_{i}", cast(form.position, q)), k.let(f"w{d}_{i}", weight)
+        taps.append(Tap(place, inside, weighed, k.let(f"s{d}_{i}", derivative) if slopes else derivative))
+    return Axis(taps, missing)
 
 
-def _padded(form: GridForm, d: int, x: str, scale: str = "") -> list[str]:
-    """Replace a position outside of the input as the padding mode defines, and multiply ``scale`` by the derivative."""
-    t = CTYPES[form.dtype].value
-    size = f"({t})n{d}"
+def _padded(
+    k: KernelBuilder, form: GridForm, name: str, x: Value, size: Value, scale: Value | None = None
+) -> tuple[Value, Value | None]:
+    """Return a position outside of the input as the padding mode defines it, and ``scale`` times the derivative."""
     if form.padding == ZEROS:
-        return [f"{x} = {x} < -2 ? ({t})-2 : {x} > {size} + 1 ? {size} + 1 : {x};"]
-    lines = []
+        return k.let(name, select(x < -2, -2, select(x > size + 1, size + 1, x))), scale
     if form.padding == REFLECTION:
-        low, span = ("0", f"({size} - 1)") if form.align_corners else (f"({t})-1 / 2", size)
-        lines += [
-            "{",
-            f"const {t} span = {span}, low = {low}, away = {x} < low ? low - {x} : {x} - low;",
-            f"{t} folded = span > 0 ? away - 2 * span * floor_{t}(away / (2 * span)) : 0;",
-            "const u32 back = folded > span; folded = back ? 2 * span - folded : folded;",
-            *([f"{scale} = back != ({x} < low) ? -{scale} : {scale};"] if scale else []),
-            f"{x} = span > 0 ? folded + low : {x} * 0;",
-            f"{x} = {x} - {x} == 0 ? {x} : 0;",
-            "}",
-        ]
-    if scale:
-        lines += [f"{scale} = {x} > 0 && {x} < {size} - 1 ? {scale} : 0;"]
-    return [*lines, f"{x} = {x} < 0 ? 0 : {x} > {size} - 1 ? {size} - 1 : {x};"]
+        low, span = (constant(form.value, 0), size - 1) if form.align_corners else (constant(form.value, -0.5), size)
+        away = k.let(f"away_{name}", select(x < low, low - x, x - low))
+        rest = k.let(f"rest_{name}", select(span > 0, away - 2 * span * call("floor", away / (2 * span)), 0))
+        back = k.let(f"back_{name}", rest > span)
+        if scale is not None:
+            scale = select(back != (x < low), -scale, scale)
+        folded = select(span > 0, select(back, 2 * span - rest, rest) + low, x * 0)
+        x = k.let(f"folded_{name}", folded)
+        x = k.let(f"finite_{name}", select(x - x == 0, x, 0))
+    if scale is not None:
+        scale = k.let(f"scale_{name}", select((x > 0) & (x < size - 1), scale, 0))
+    return k.let(name, select(x < 0, 0, select(x > size - 1, size - 1, x))), scale
 
 
-def _cubic(form: GridForm, d: int, scale: str, slopes: bool) -> list[str]:
-    """Declare four neighbours along a dim, weighted by Keys' kernel with A = -0.75."""
-    t = CTYPES[form.dtype].value
-    lines = []
-    for i in range(4):
-        lines += [f"{t} q{d}_{i} = f{d} + {i - 1};", *_padded(form, d, f"q{d}_{i}")]
-    distances = (f"(t{d} + 1)", f"t{d}", f"(1 - t{d})", f"(2 - t{d})")
-    a = f"(({t})-3 / 4)"
-    for i, u in enumerate(distances):
+def _cubic(t: Value, scale: Value) -> tuple[list[Value], list[Value]]:
+    """Return the weights of four neighbours by Keys' kernel with A = -0.75, and their derivatives."""
+    a, weights, slopes = -0.75, [], []
+    for i, u in enumerate((t + 1, t, 1 - t, 2 - t)):
         if i in (0, 3):
-            weight, slope = (
-                f"(({a} * {u} - 5 * {a}) * {u} + 8 * {a}) * {u} - 4 * {a}",
-                (f"(3 * {a} * {u} - 10 * {a}) * {u} + 8 * {a}"),
-            )
+            weight, slope = ((a * u - 5 * a) * u + 8 * a) * u - 4 * a, (3 * a * u - 10 * a) * u + 8 * a
         else:
-            weight, slope = (
-                f"(({a} + 2) * {u} - ({a} + 3)) * {u} * {u} + 1",
-                (f"(3 * ({a} + 2) * {u} - 2 * ({a} + 3)) * {u}"),
-            )
-        lines += [f"const {t} w{d}_{i} = {weight};"]
-        lines += [f"const {t} s{d}_{i} = {'-' if i > 1 else ''}({slope}) * ({scale});"] if slopes else []
-    return lines
+            weight, slope = ((a + 2) * u - (a + 3)) * u * u + 1, (3 * (a + 2) * u - 2 * (a + 3)) * u
+        weights.append(weight)
+        slopes.append((-slope if i > 1 else slope) * scale)
+    return weights, slopes

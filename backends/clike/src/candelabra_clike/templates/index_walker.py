@@ -4,8 +4,10 @@ index. No other module divides an index by sizes of dims in a loop.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from candelabra_clike.language import INDEX, Value, Variable, text
+from candelabra_clike.language.kernels import KernelBuilder
 from candelabra_clike.source import KernelParameter, number
 
 
@@ -40,13 +42,46 @@ def coordinates(
 
     With ``outermost``, dim 0 has no size to divide by. Without, the quotient remains in the variable.
     """
-    lines = []
-    for d in range(rank - 1, -1, -1):
-        if outermost and d == 0:
-            lines.append(use(d, left))
-        else:
-            lines += [use(d, f"{left} % {sizes}{d}"), f"{left} /= {sizes}{d};"]
+    lines, all_sizes = [], [Variable(INDEX, f"{sizes}{d}") for d in range(rank)]
+    for d, coordinate, divisor in _divided(Variable(INDEX, left), all_sizes, outermost):
+        lines += [use(d, text(coordinate)), *([] if divisor is None else [f"{left} /= {text(divisor)};"])]
     return lines
+
+
+def _divided(left: Value, sizes: Sequence[Value], outermost: bool) -> Iterator[tuple[int, Value, Value | None]]:
+    """Yield each dim, from the last one on, its coordinate, and what the flat index is divided by after it."""
+    for d in range(len(sizes) - 1, -1, -1):
+        if outermost and d == 0:
+            yield d, left, None
+        else:
+            yield d, left % sizes[d], sizes[d]
+
+
+def each_coordinate(k: KernelBuilder, left: Variable, sizes: Sequence[Value]) -> Iterator[tuple[int, Value]]:
+    """Yield each dim and its coordinate, as :func:`coordinates` does, and divide the variable in between."""
+    for d, coordinate, divisor in _divided(left, sizes, outermost=True):
+        yield d, coordinate
+        if divisor is not None:
+            k.assign(left, left // divisor)
+
+
+def declare_offsets(
+    k: KernelBuilder, starts: Mapping[str, Value], strides: Mapping[str, Sequence[Value]], flat: Value,
+    sizes: Sequence[Value], suffix: str = "_row",
+) -> dict[str, Variable]:  # fmt: skip
+    """Declare the offset of each array, from its start, at a flat index along dims of these sizes."""
+    offsets = {name: k.variable(name + suffix, start) for name, start in starts.items()}
+    if len(sizes) == 1:
+        for name, offset in offsets.items():
+            k.assign(offset, offset + flat * strides[name][0])
+    elif sizes:
+        with k.block():
+            for d, coordinate in each_coordinate(k, k.variable("left", flat), sizes):
+                with k.block():
+                    p = k.let("p", coordinate)
+                    for name, offset in offsets.items():
+                        k.assign(offset, offset + p * strides[name][d])
+    return offsets
 
 
 def moves(coordinate: str, steps: Mapping[str, str]) -> str:

@@ -10,17 +10,17 @@ from __future__ import annotations
 
 from functools import lru_cache
 from math import prod
-
-from candelabra.dtypes import COMPLEX
+from typing import NamedTuple
 
 from candelabra_clike.array import StridedArray
 from candelabra_clike.device_errors import IndexOutOfBounds
 from candelabra_clike.engine import Engine, Launch
-from candelabra_clike.language import printing
+from candelabra_clike.language import Value, cast, constant, select
+from candelabra_clike.language.kernels import Array, KernelBuilder, built, least
 from candelabra_clike.layouts import WIDE
-from candelabra_clike.source import Source, number, reads, writes
+from candelabra_clike.source import Source
+from candelabra_clike.templates.indexing.index_arrays import IndexErrors
 from candelabra_clike.templates.indexing.scatter import ScatterRule
-from candelabra_clike.types import CTYPES
 
 GRAIN = 4096
 """Elements of the planes of a work-item."""
@@ -74,67 +74,95 @@ def compiled(engine: Engine, rule: ScatterRule, distinct: bool) -> Launch:
     return engine.compile(text(rule, engine.traits.serial, distinct))
 
 
+@built("scatter_planes")
 def text(rule: ScatterRule, serial: bool, distinct: bool) -> Source:
     """Return the kernel: a work-item processes several planes, or one element, or a work-group one plane."""
-    target, source = CTYPES[rule.target], CTYPES[rule.source]
-    parameters = (
-        writes("out", target.memory), reads("x", source.memory), reads("index", "i64"), writes("errors", "i64"),
-        number("ticket", "u32"),
-        *map(number, ("x_at", "index_at", "planes", "planes_per_item", "size", "count", "dim")),
-    )  # fmt: skip
-    destination = "to[position]"
-    old = f"const {target.value} va = {target.load(destination)}; " if rule.reads("va") else ""
-    one = (
-        "const i64 position = from_index[i];\n"
-        "if ((u64)position >= (u64)size) { wrong = 1; value = position; }\n"
-        f"else {{ const {source.value} vb = {source.load('from_x[i]')}; {old}"
-        f"{destination} = {rule.stored}; }}\n"
+    grouped = not serial and not distinct
+    k = KernelBuilder(f"planes_{'group_' * grouped}{rule.name}", wide=False)
+    out, x, index = k.writes("out", rule.target), k.reads("x", rule.source), k.reads("index", "i64")
+    errors = IndexErrors(k)
+    x_at, index_at, planes, planes_per_item, size, count, dim = k.numbers(
+        "x_at", "index_at", "planes", "planes_per_item", "size", "count", "dim"
     )
-    pointers = (
-        f"GLOBAL {target.memory}* const to = out + plane * size;\n"
-        f"GLOBAL const {source.memory}* const from_x = x + (x_at + plane * count);\n"
-        "GLOBAL const i64* const from_index = index + (index_at + plane * count);\n"
-    )
-    zero = f"{target.value.upper()}(0, 0)" if rule.target.category == COMPLEX else "0"
-    declare_error = "u32 wrong = 0; i64 value = 0;\n"
-    report = "if (wrong) report_error(errors, ticket, value, (i64)dim, (i64)size);\n"
+    errors.declare()
+
+    def plane_arrays(plane: Value) -> Plane:
+        to = k.pointer("to", out, plane * size)
+        from_x = k.pointer("from_x", x, x_at + plane * count)
+        return Plane(to, from_x, k.pointer("from_index", index, index_at + plane * count), size, count)
+
     if serial:
-        body = (
-            f"{declare_error}const INDEX begin = GLOBAL_ID * planes_per_item;\n"
-            "const INDEX end = begin + planes_per_item < planes ? begin + planes_per_item : planes;\n"
-            f"for (INDEX plane = begin; plane < end; ++plane) {{\n{pointers}"
-            "const int all = (int)size, many = (int)count;\n"
-            f"INDEPENDENT\nfor (int i = 0; i < all; ++i) to[i] = {zero};\n"
-            f"for (int i = 0; i < many; ++i) {{\n{one}}}\n}}\n{report}"
-        )
-    elif not distinct:
-        body = f"{declare_error}const INDEX plane = GROUP_ID;\n{pointers}{_rounds(rule)}{report}"
-        return Source(f"planes_group_{rule.name}", parameters, body, group=LANES)
+        with k.share("plane", planes, planes_per_item) as plane:
+            arrays = plane_arrays(plane)
+            every, many = k.let("every", cast("i32", size)), k.let("many", cast("i32", count))
+            with k.loop("i", 0, every, independent=True) as i:
+                arrays.to[i] = 0
+            with k.loop("i", 0, many) as i:
+                _scatter(k, rule, arrays, i, errors)
+    elif distinct:
+        plane, i = k.let("plane", k.item // count), k.let("i", k.item % count)
+        _scatter(k, rule, plane_arrays(plane), i, errors)
     else:
-        body = f"{declare_error}const INDEX plane = GLOBAL_ID / count, i = GLOBAL_ID % count;\n{pointers}{one}{report}"
-    return Source(f"planes_{rule.name}", parameters, body, group=1 if serial else None)
+        _rounds(k, rule, plane_arrays(k.group), errors)
+    errors.report(dim, size)
+    return k.source(group=1 if serial else LANES if grouped else None)
 
 
-def _rounds(rule: ScatterRule) -> str:
-    """Return the loop of a work-group over the values of a plane, which loads the next ones while it adds."""
-    target, source = CTYPES[rule.target], CTYPES[rule.source]
-    nowhere = "0xFFFFFFFFu"
-    return (
-        f"LOCAL u32 places[{LANES}];\nLOCAL {source.value} values[{LANES}];\nconst u32 lane = LOCAL_ID;\n"
-        f"i64 position = lane < count ? from_index[lane] : 0;\n"
-        f"{source.value} loaded = {source.load('from_x[lane < count ? lane : 0]')};\n"
-        f"for (INDEX start = 0; start < count; start += {LANES}u) {{\n"
-        f"const INDEX i = start + lane, after = i + {LANES}u < count ? i + {LANES}u : count - 1;\n"
-        f"u32 place = {nowhere};\n"
-        "if (i < count) {\nif ((u64)position >= (u64)size) { wrong = 1; value = position; }\n"
-        "else place = (u32)position;\n}\n"
-        "places[lane] = place;\nvalues[lane] = loaded;\nBARRIER;\n"
-        f"position = from_index[after];\nloaded = {source.load('from_x[after]')};\nu32 same = 0;\n"
-        f"UNROLL for (u32 j = 0; j < {LANES}u; ++j) same |= places[j] == place ? 1u << j : 0u;\n"
-        f"if (place != {nowhere} && (same & ((1u << lane) - 1u)) == 0) {{\n"
-        f"{target.value} sum = {target.load('to[place]')};\nu32 j = lane;\n"
-        "for (u32 left = same >> lane; left; left >>= 1, ++j) if (left & 1u) {\n"
-        f"const {target.value} va = sum;\nconst {source.value} vb = values[j];\n"
-        f"sum = {printing.text(rule.value)};\n}}\n"
-        f"to[place] = {target.store('sum')};\n}}\nBARRIER;\n}}\n"
-    )
+class Plane(NamedTuple):
+    """The arrays of a plane of ``size`` elements, and of its ``count`` values and their positions."""
+
+    to: Array
+    from_x: Array
+    from_index: Array
+    size: Value
+    count: Value
+
+
+def _scatter(k: KernelBuilder, rule: ScatterRule, plane: Plane, i: Value, errors: IndexErrors) -> None:
+    """Update the element at the position of value ``i``."""
+    position = k.let("position", plane.from_index[i])
+    with k.when(cast("u64", position) >= plane.size):
+        errors.note(position)
+    with k.otherwise():
+        k.let("vb", plane.from_x[i])
+        if rule.reads("va"):
+            k.let("va", plane.to[position])
+        plane.to[position] = rule.value
+
+
+def _rounds(k: KernelBuilder, rule: ScatterRule, plane: Plane, errors: IndexErrors) -> None:
+    """The loop of a work-group over the values of a plane, which loads the next ones while it adds."""
+    nowhere = constant("u32", 0xFFFFFFFF)
+    places = k.array("places", "u32", LANES, shared=True)
+    values = k.array("values", plane.from_x.type, LANES, shared=True)
+    lane, count = k.let("lane", k.lane), plane.count
+    own = k.let("own", select(lane < count, lane, 0))
+    position, loaded = k.variable("position", plane.from_index[own]), k.variable("loaded", plane.from_x[own])
+    with k.loop("start", 0, count, LANES) as start:
+        i = k.let("i", start + lane)
+        after, place = k.let("after", least(i + LANES, count - 1)), k.variable("place", nowhere)
+        with k.when(i < count):
+            with k.when(cast("u64", position) >= plane.size):
+                errors.note(position)
+            with k.otherwise():
+                k.assign(place, cast("u32", position))
+        places[lane] = place
+        values[lane] = loaded
+        k.barrier()
+        k.assign(position, plane.from_index[after])
+        k.assign(loaded, plane.from_x[after])
+        same = k.variable("same", constant("u32", 0))
+        with k.loop("j", constant("u32", 0), LANES, unrolled=True) as j:
+            k.assign(same, same | select(places[j] == place, constant("u32", 1) << j, 0))
+        before = same & (constant("u32", 1) << lane) - 1
+        with k.when((place != nowhere) & (before == 0)):  # the first of the lanes with this place adds for all
+            total = k.variable("va", plane.to[place])
+            j, left = k.variable("j", lane), k.variable("left", same >> lane)
+            with k.repeat(left != 0):
+                with k.when((left & constant("u32", 1)) != 0):
+                    k.let("vb", values[j])
+                    k.assign(total, rule.value)
+                k.assign(left, left >> 1)
+                k.assign(j, j + 1)
+            plane.to[place] = total
+        k.barrier()

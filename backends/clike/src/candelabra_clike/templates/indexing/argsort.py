@@ -8,14 +8,16 @@ element finds its position in the adjacent run by binary search, so that all ele
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import NamedTuple
 
 from candelabra.dtypes import dtype, int64, uint32, uint64
 
 from candelabra_clike.array import StridedArray
 from candelabra_clike.engine import Engine, Launch
-from candelabra_clike.language import cast
+from candelabra_clike.language import INDEX, Value, and_then, cast, constant, select
+from candelabra_clike.language.kernels import Array, KernelBuilder, built, least
 from candelabra_clike.layouts import WIDE
-from candelabra_clike.source import Source, number, reads, writes
+from candelabra_clike.source import Source
 from candelabra_clike.templates.elementwise.elementwise import CHUNK, Elementwise
 from candelabra_clike.types import CTYPES
 
@@ -26,6 +28,7 @@ LONG = 1 << 15
 RUN = 32
 """The size of the runs that are sorted before merging."""
 DIGITS = 256
+"""The values of a digit of a key, which has 8 bits."""
 
 
 def argsort(keys: StridedArray, bits: int) -> StridedArray:
@@ -111,132 +114,193 @@ def compiled(engine: Engine, name: str, key: dtype, passes: int, wide: bool) -> 
     return engine.compile(SOURCES[name](CTYPES[key].memory, passes, wide))
 
 
+@built("sort")
 def insertion(key: str, passes: int, wide: bool) -> Source:
     """Return the kernel that sorts several short rows per work-item in private arrays."""
-    body = (
-        f"{key} k[{SHORT}];\nu32 o[{SHORT}];\n"
-        "const INDEX first = GLOBAL_ID * rows_per_item, rest = rows - first;\n"
-        "const INDEX end = first + (rest < rows_per_item ? rest : rows_per_item);\n"
-        "for (INDEX row = first; row < end; ++row) {\n"
-        "for (u32 i = 0; i < (u32)n; ++i) {\n"
-        f"const {key} mine = keys[row * n + i];\nu32 j = i;\n"
-        "for (; j > 0 && k[j - 1] > mine; --j) { k[j] = k[j - 1]; o[j] = o[j - 1]; }\n"
-        "k[j] = mine;\no[j] = i;\n}\n"
-        "for (u32 i = 0; i < (u32)n; ++i) out[row * n + i] = (i64)o[i];\n}"
-    )
-    head = (reads("keys", key), writes("out", "i64"), number("rows"), number("rows_per_item"), number("n"))
-    return Source(f"insertion_{key}", head, body, wide=wide)
+    k = KernelBuilder(f"insertion_{key}", wide)
+    keys, out = k.reads("keys", key), k.writes("out", "i64")
+    rows, rows_per_item, n = k.numbers("rows", "rows_per_item", "n")
+    ordered, order = k.array("ordered", key, SHORT), k.array("order", "u32", SHORT)
+    with k.share("row", rows, rows_per_item) as row:
+        with k.loop("i", constant("u32", 0), cast("u32", n)) as i:
+            mine, j = k.let("mine", keys[row * n + i]), k.variable("j", i)
+            with k.repeat(and_then(j > 0, ordered[j - 1] > mine)):
+                ordered[j] = ordered[j - 1]
+                order[j] = order[j - 1]
+                k.assign(j, j - 1)
+            ordered[j] = mine
+            order[j] = i
+        with k.loop("i", constant("u32", 0), cast("u32", n)) as i:
+            out[row * n + i] = cast("i64", order[i])
+    return k.source()
 
 
+def _digit(key: Value, shift: Value | int) -> Value:
+    """Return a digit of a key."""
+    return (key >> shift) & constant(key.type, DIGITS - 1)
+
+
+def _count(counts: Array, digit: Value) -> None:
+    counts[digit] = counts[digit] + 1
+
+
+@built("sort")
 def radix(key: str, passes: int, wide: bool) -> Source:
     """Return the kernel that sorts a row per work-item. All digits are counted at once; passes with equal digits are
     skipped.
     """
-    body = (
-        "const INDEX row = GLOBAL_ID;\nif (row < rows) {\n"
-        f"INDEX counts[{passes * DIGITS}];\n"
-        f"for (u32 c = 0; c < {passes * DIGITS}u; ++c) counts[c] = 0;\n"
-        f"GLOBAL {key} *k = keys + row * n, *k2 = spare + row * n;\n"
-        "GLOBAL INDEX *o = order + row * n, *o2 = other + row * n;\n"
-        f"for (INDEX i = 0; i < n; ++i) {{\nconst {key} key = k[i];\n"
-        + "".join(f"++counts[{p * DIGITS} + ((key >> {8 * p}) & 255u)];\n" for p in range(passes))
-        + "}\nu32 fresh = 1;\n"
-        f"for (u32 pass = 0; pass < {passes}u; ++pass) {{\n"
-        f"const u32 shift = pass * 8u, at = pass * {DIGITS}u;\n"
-        "if (counts[at + ((k[0] >> shift) & 255u)] == n) continue;\n"
-        f"INDEX sum = 0;\nfor (u32 c = at; c < at + {DIGITS}u; ++c) "
-        "{ const INDEX many = counts[c]; counts[c] = sum; sum += many; }\n"
-        "for (INDEX i = 0; i < n; ++i) {\n"
-        f"const {key} key = k[i];\nconst INDEX to = counts[at + ((key >> shift) & 255u)]++;\n"
-        "k2[to] = key;\no2[to] = fresh ? i : o[i];\n}\n"
-        f"GLOBAL {key}* const kt = k; k = k2; k2 = kt;\nGLOBAL INDEX* const ot = o; o = o2; o2 = ot;\nfresh = 0;\n}}\n"
-        "for (INDEX i = 0; i < n; ++i) out[row * n + i] = (i64)(fresh ? i : o[i]);\n}"
-    )
-    head = (
-        writes("keys", key), writes("spare", key), writes("order", "INDEX"), writes("other", "INDEX"),
-        writes("out", "i64"), number("rows"), number("n"),
-    )  # fmt: skip
-    return Source(f"radix_{key}_{passes}", head, body, wide=wide)
+    k = KernelBuilder(f"radix_{key}_{passes}", wide)
+    keys, spare = k.writes("keys", key), k.writes("spare", key)
+    order, other = k.writes("order", INDEX), k.writes("other", INDEX)
+    out, (rows, n) = k.writes("out", "i64"), k.numbers("rows", "n")
+    with k.when(k.item < rows):
+        row = k.let("row", k.item * n)
+        counts = k.array("counts", INDEX, passes * DIGITS)
+        with k.loop("c", 0, passes * DIGITS) as c:
+            counts[c] = 0
+        from_keys, to_keys = k.pointer("from_keys", keys, row), k.pointer("to_keys", spare, row)
+        from_order, to_order = k.pointer("from_order", order, row), k.pointer("to_order", other, row)
+        with k.loop("i", 0, n) as i:
+            each = k.let("each", from_keys[i])
+            for p in range(passes):
+                _count(counts, _digit(each, 8 * p) + constant(key, p * DIGITS))
+        fresh = k.variable("fresh", constant("bool", 1))
+        with k.loop("pass", constant("u32", 0), passes) as digit_pass:
+            shift, at = k.let("shift", digit_pass * 8), k.let("at", cast(key, digit_pass) * DIGITS)
+            with k.when(counts[at + _digit(from_keys[0], shift)] == n):
+                k.next()
+            before = k.variable("before", constant(INDEX, 0))
+            with k.loop("c", at, at + DIGITS) as c:
+                many = k.let("many", counts[c])
+                counts[c] = before
+                k.assign(before, before + many)
+            with k.loop("i", 0, n) as i:
+                each = k.let("each", from_keys[i])
+                digit = k.let("digit", at + _digit(each, shift))
+                to = k.let("to", counts[digit])
+                counts[digit] = to + 1
+                to_keys[to] = each
+                to_order[to] = select(fresh, i, from_order[i])
+            k.swap(from_keys, to_keys)
+            k.swap(from_order, to_order)
+            k.assign(fresh, 0)
+        with k.loop("i", 0, n) as i:
+            out[row + i] = cast("i64", select(fresh, i, from_order[i]))
+    return k.source()
 
 
-BLOCK = (
-    "const INDEX item = GLOBAL_ID;\nif (item < rows * blocks) {\n"
-    "const INDEX row = item / blocks, block = item % blocks, size = (n + blocks - 1) / blocks;\n"
-    "const INDEX begin = block * size < n ? block * size : n, end = n - begin < size ? n : begin + size;\n"
-)
-"""Statements for the part of a row that a work-item processes."""
+class Blocks(NamedTuple):
+    """The parameters of a kernel in which a work-item processes a block of a row."""
+
+    rows: Value
+    blocks: Value
+    n: Value
+    shift: Value
+
+    @classmethod
+    def of(cls, k: KernelBuilder) -> Blocks:
+        """Add the parameters to a kernel."""
+        rows, blocks, n = k.numbers("rows", "blocks", "n")
+        return cls(rows, blocks, n, k.number("shift", "u32"))
+
+    def block(self, k: KernelBuilder) -> tuple[Value, Value, Value, Value]:
+        """Declare the row and block of a work-item, and where in the row the block begins and ends."""
+        row, block = k.let("row", k.item // self.blocks), k.let("block", k.item % self.blocks)
+        size = k.let("size", (self.n + self.blocks - 1) // self.blocks)
+        begin = k.let("begin", least(block * size, self.n))
+        return row, block, begin, k.let("end", begin + least(self.n - begin, size))
 
 
+@built("sort")
 def digits(key: str, passes: int, wide: bool) -> Source:
     """Return the kernel that counts the digits of each block."""
-    body = (
-        f"{BLOCK}INDEX mine[{DIGITS}];\nfor (u32 c = 0; c < {DIGITS}u; ++c) mine[c] = 0;\n"
-        "for (INDEX i = begin; i < end; ++i) ++mine[(keys[row * n + i] >> shift) & 255u];\n"
-        f"for (u32 c = 0; c < {DIGITS}u; ++c) counts[item * {DIGITS}u + c] = mine[c];\n}}"
-    )
-    head = (
-        reads("keys", key), writes("counts", "INDEX"), number("rows"), number("blocks"), number("n"),
-        number("shift", "u32"),
-    )  # fmt: skip
-    return Source(f"digits_{key}", head, body, wide=wide)
+    k = KernelBuilder(f"digits_{key}", wide)
+    keys, counts, parts = k.reads("keys", key), k.writes("counts", INDEX), Blocks.of(k)
+    with k.when(k.item < parts.rows * parts.blocks):
+        row, _, begin, end = parts.block(k)
+        mine = k.array("mine", INDEX, DIGITS)
+        with k.loop("c", 0, DIGITS) as c:
+            mine[c] = 0
+        with k.loop("i", begin, end) as i:
+            _count(mine, _digit(keys[row * parts.n + i], parts.shift))
+        with k.loop("c", constant("u32", 0), DIGITS) as c:
+            counts[k.item * DIGITS + c] = mine[c]
+    return k.source()
 
 
+@built("sort")
 def scatter_digits(key: str, passes: int, wide: bool) -> Source:
     """Return the kernel that moves the elements of each block to the positions of their digits."""
-    body = (
-        f"{BLOCK}INDEX to[{DIGITS}];\nINDEX sum = 0;\n"
-        f"for (u32 c = 0; c < {DIGITS}u; ++c) {{\nto[c] = sum;\n"
-        "for (INDEX b = 0; b < blocks; ++b) {\n"
-        f"const INDEX many = counts[(row * blocks + b) * {DIGITS}u + c];\n"
-        "sum += many;\nto[c] += b < block ? many : 0;\n}\n}\n"
-        "for (INDEX i = begin; i < end; ++i) {\n"
-        f"const {key} key = keys[row * n + i];\nconst INDEX there = row * n + to[(key >> shift) & 255u]++;\n"
-        "spare[there] = key;\nother[there] = shift ? order[row * n + i] : i;\n}\n}"
-    )
-    head = (
-        reads("keys", key), reads("order", "INDEX"), writes("spare", key), writes("other", "INDEX"),
-        reads("counts", "INDEX"), number("rows"), number("blocks"), number("n"), number("shift", "u32"),
-    )  # fmt: skip
-    return Source(f"placing_{key}", head, body, wide=wide)
+    k = KernelBuilder(f"placing_{key}", wide)
+    keys, order = k.reads("keys", key), k.reads("order", INDEX)
+    spare, other = k.writes("spare", key), k.writes("other", INDEX)
+    counts, parts = k.reads("counts", INDEX), Blocks.of(k)
+    with k.when(k.item < parts.rows * parts.blocks):
+        row, block, begin, end = parts.block(k)
+        to, before = k.array("to", INDEX, DIGITS), k.variable("before", constant(INDEX, 0))
+        with k.loop("c", constant("u32", 0), DIGITS) as c:
+            to[c] = before
+            with k.loop("b", 0, parts.blocks) as b:
+                many = k.let("many", counts[(row * parts.blocks + b) * DIGITS + c])
+                k.assign(before, before + many)
+                to[c] = to[c] + select(b < block, many, 0)
+        with k.loop("i", begin, end) as i:
+            each = k.let("each", keys[row * parts.n + i])
+            digit = k.let("digit", _digit(each, parts.shift))
+            there = k.let("there", row * parts.n + to[digit])
+            _count(to, digit)
+            spare[there] = each
+            other[there] = select(parts.shift, order[row * parts.n + i], i)
+    return k.source()
 
 
+@built("sort")
 def runs(key: str, passes: int, wide: bool) -> Source:
     """Return the kernel in which every element finds its rank within its run."""
-    body = (
-        "const INDEX e = GLOBAL_ID;\nif (e < total) {\n"
-        f"const INDEX j = e % n, row = e - j, start = j - j % {RUN}u;\n"
-        f"const INDEX end = n - start < {RUN}u ? n : start + {RUN}u;\n"
-        f"const {key} mine = keys[e];\nINDEX rank = 0;\n"
-        "for (INDEX q = start; q < end; ++q) {\n"
-        f"const {key} key = keys[row + q];\nrank += key < mine || (key == mine && q < j) ? 1 : 0;\n}}\n"
-        "spare[row + start + rank] = mine;\norder[row + start + rank] = j;\n}"
-    )
-    head = (reads("keys", key), writes("spare", key), writes("order", "INDEX"), number("total"), number("n"))
-    return Source(f"runs_{key}", head, body, wide=wide)
+    k = KernelBuilder(f"runs_{key}", wide)
+    keys, spare, order = k.reads("keys", key), k.writes("spare", key), k.writes("order", INDEX)
+    total, n = k.numbers("total", "n")
+    with k.when(k.item < total):
+        j = k.let("j", k.item % n)
+        row, start = k.let("row", k.item - j), k.let("start", j - j % RUN)
+        end = k.let("end", least(start + RUN, n))
+        mine, rank = k.let("mine", keys[k.item]), k.variable("rank", constant(INDEX, 0))
+        with k.loop("q", start, end) as q:
+            each = k.let("each", keys[row + q])
+            k.assign(rank, rank + select((each < mine) | ((each == mine) & (q < j)), constant(INDEX, 1), 0))
+        spare[row + start + rank] = mine
+        order[row + start + rank] = j
+    return k.source()
 
 
+@built("sort")
 def merging(key: str, passes: int, wide: bool) -> Source:
     """Return the kernel in which every element finds its rank in the adjacent run; equal keys of the left run come
     first.
     """
-    body = (
-        "const INDEX e = GLOBAL_ID;\nif (e < total) {\n"
-        "const INDEX j = e % n, row = e - j, pair = j / width / 2 * 2 * width;\n"
-        "const INDEX middle = n - pair < width ? n : pair + width;\n"
-        "const INDEX end = n - middle < width ? n : middle + width;\n"
-        f"const u32 left = j < middle;\nconst {key} mine = keys[e];\n"
-        "INDEX low = left ? middle : pair, high = left ? end : middle;\nconst INDEX first = low;\n"
-        "while (low < high) {\n"
-        f"const INDEX centre = low + (high - low) / 2;\nconst {key} key = keys[row + centre];\n"
-        "if (left ? key < mine : key <= mine) low = centre + 1; else high = centre;\n}\n"
-        "const INDEX to = row + (low - first) + (left ? j : j - middle + pair);\n"
-        "spare[to] = mine;\nother[to] = order[e];\n}"
-    )
-    head = (
-        reads("keys", key), reads("order", "INDEX"), writes("spare", key), writes("other", "INDEX"),
-        number("total"), number("n"), number("width"),
-    )  # fmt: skip
-    return Source(f"merging_{key}", head, body, wide=wide)
+    k = KernelBuilder(f"merging_{key}", wide)
+    keys, order = k.reads("keys", key), k.reads("order", INDEX)
+    spare, other = k.writes("spare", key), k.writes("other", INDEX)
+    total, n, width = k.numbers("total", "n", "width")
+    with k.when(k.item < total):
+        j = k.let("j", k.item % n)
+        row, pair = k.let("row", k.item - j), k.let("pair", j // width // 2 * 2 * width)
+        middle = k.let("middle", pair + least(n - pair, width))
+        end = k.let("end", middle + least(n - middle, width))
+        is_left, mine = k.let("is_left", j < middle), k.let("mine", keys[k.item])
+        first = k.let("first", select(is_left, middle, pair))
+        low, high = k.variable("low", first), k.variable("high", select(is_left, end, middle))
+        with k.repeat(low < high):
+            centre = k.let("centre", low + (high - low) // 2)
+            each = k.let("each", keys[row + centre])
+            with k.when(select(is_left, each < mine, each <= mine)):
+                k.assign(low, centre + 1)
+            with k.otherwise():
+                k.assign(high, centre)
+        to = k.let("to", row + (low - first) + select(is_left, j, j - middle + pair))
+        spare[to] = mine
+        other[to] = order[k.item]
+    return k.source()
 
 
 SOURCES = {

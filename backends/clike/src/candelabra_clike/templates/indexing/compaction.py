@@ -7,6 +7,8 @@ and writes.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -14,9 +16,11 @@ from candelabra.dtypes import dtype, int64, uint64
 
 from candelabra_clike.array import Shape, StridedArray
 from candelabra_clike.engine import Engine, Launch
+from candelabra_clike.language import INDEX, Value, cast, constant
+from candelabra_clike.language.kernels import KernelBuilder, built, least
 from candelabra_clike.layouts import WIDE
-from candelabra_clike.source import Source, number, reads, writes
-from candelabra_clike.templates.index_walker import coordinates
+from candelabra_clike.source import Source
+from candelabra_clike.templates.index_walker import each_coordinate
 from candelabra_clike.templates.indexing.gather import bits
 from candelabra_clike.types import CTYPES
 
@@ -81,46 +85,51 @@ def compiled(engine: Engine, output: str, d: dtype, rank: int, wide: bool) -> La
     return engine.compile(write_source(output, d, rank, wide) if output else count_source(wide))
 
 
-BLOCK = (
-    "const INDEX first = GLOBAL_ID * size;\nif (first < n) {\n"
-    "const INDEX rest = n - first, last = first + (rest < size ? rest : size);\n"
-)
+@contextmanager
+def _block(k: KernelBuilder, n: Value, size: Value) -> Iterator[tuple[Value, Value]]:
+    """The block of a work-item: its first element, and the one after its last."""
+    first = k.let("first", k.item * size)
+    with k.when(first < n):
+        yield first, k.let("last", first + least(n - first, size))
 
 
+@built("masked_select")
 def count_source(wide: bool) -> Source:
     """Return the kernel that counts the true elements of each block."""
-    body = (
-        f"{BLOCK}INDEX count = 0;\nfor (INDEX i = first; i < last; ++i) count += mask[mask_at + i];\n"
-        "counts[GLOBAL_ID] = (u64)count;\n}"
-    )
-    head = (reads("mask", "u8"), writes("counts", "u64"), number("mask_at"), number("n"), number("size"))
-    return Source("count_mask", head, body, wide=wide)
+    k = KernelBuilder("count_mask", wide)
+    mask, counts = k.reads("mask", "u8"), k.writes("counts", "u64")
+    mask_at, n, size = k.numbers("mask_at", "n", "size")
+    with _block(k, n, size) as (first, last):
+        count = k.variable("count", constant(INDEX, 0))
+        with k.loop("i", first, last) as i:
+            k.assign(count, count + mask[mask_at + i])
+        counts[k.item] = cast("u64", count)
+    return k.source()
 
 
+@built("masked_select")
 def write_source(output: str, d: dtype, rank: int, wide: bool) -> Source:
     """Return the kernel that writes the selected elements of each block."""
-    memory = CTYPES[d].memory
-    out_index, value, split = (
-        ("to", "x[x_at + i]", "") if output == "values" else (f"to * {rank}u", "(i64)i", _split(rank))
-    )
-    # Every element is written, and overwritten by the next one unless the mask is true. This avoids a branch.
-    body = (
-        f"{BLOCK}INDEX begin = 0;\nfor (INDEX b = 0; b < GLOBAL_ID; ++b) begin += (INDEX)counts[b];\n"
-        "const INDEX end = begin + (INDEX)counts[GLOBAL_ID];\nINDEX to = begin;\n"
-        f"for (INDEX i = first; to < end; ++i) {{\nout[{out_index}] = {value};\nto += mask[mask_at + i];\n}}\n{split}}}"
-    )
-    head = (
-        reads("mask", "u8"), reads("x", memory), reads("counts", "u64"),
-        writes("out", memory if output == "values" else "i64"), number("mask_at"), number("x_at"), number("n"),
-        number("size"), *[number(f"n{dim}") for dim in range(rank)],
-    )  # fmt: skip
-    return Source(f"{output}_{memory}_{rank}d", head, body, wide=wide)
-
-
-def _split(rank: int) -> str:
-    """Return statements that replace the flat index at the start of each row by an index per dim."""
-    if rank < 2:
-        return ""
-    first = f"for (to = begin; to < end; ++to) {{\nINDEX left = (INDEX)out[to * {rank}u];"
-    lines = coordinates("left", rank, "n", lambda dim, index: f"out[to * {rank}u + {dim}u] = (i64)({index});")
-    return "\n".join([first, *lines, "}\n"])
+    memory, values = CTYPES[d].memory, output == "values"
+    k = KernelBuilder(f"{output}_{memory}_{rank}d", wide)
+    mask, x, counts = k.reads("mask", "u8"), k.reads("x", memory), k.reads("counts", "u64")
+    out = k.writes("out", memory if values else "i64")
+    mask_at, x_at, n, size = k.numbers("mask_at", "x_at", "n", "size")
+    sizes = k.numbers(*[f"n{dim}" for dim in range(rank)])
+    with _block(k, n, size) as (first, _):
+        begin = k.variable("begin", constant(INDEX, 0))
+        with k.loop("b", 0, k.item) as b:
+            k.assign(begin, begin + cast(INDEX, counts[b]))
+        end, to = k.let("end", begin + cast(INDEX, counts[k.item])), k.variable("to", begin)
+        i = k.variable("i", first)
+        # Every element is written, and overwritten by the next one unless the mask is true. This avoids a branch.
+        with k.repeat(to < end):
+            out[to if values else to * rank] = x[x_at + i] if values else cast("i64", i)
+            k.assign(to, to + mask[mask_at + i])
+            k.assign(i, i + 1)
+        if rank > 1 and not values:
+            with k.loop("row", begin, end) as row:
+                left = k.variable("left", cast(INDEX, out[row * rank]))
+                for dim, index in each_coordinate(k, left, sizes):
+                    out[row * rank + dim] = cast("i64", index)
+    return k.source()

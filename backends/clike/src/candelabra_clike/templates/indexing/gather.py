@@ -12,8 +12,10 @@ from candelabra.dtypes import dtype
 from candelabra_clike.array import Shape, StridedArray
 from candelabra_clike.device_errors import IndexOutOfBounds
 from candelabra_clike.engine import Engine, Launch
+from candelabra_clike.language import INDEX, Value, Variable, constant
+from candelabra_clike.language.kernels import Array, KernelBuilder, built
 from candelabra_clike.layouts import collapsed, is_wide
-from candelabra_clike.source import Source, number, reads, writes
+from candelabra_clike.source import Source
 from candelabra_clike.templates import index_walker
 from candelabra_clike.templates.elementwise.elementwise import CHUNK, MAX_PLANS, copy_kernel
 from candelabra_clike.templates.indexing import index_arrays
@@ -105,57 +107,64 @@ def compiled(engine: Engine, d: dtype, rank: int, inner: Shape, wraps: bool, wid
     return engine.compile(text(engine.traits.serial, d, rank, inner, wraps, wide, vector))
 
 
+@built("gather")
 def text(serial: bool, d: dtype, rank: int, inner: Shape, wraps: bool, wide: bool, vector: int = 1) -> Source:
     """Return the kernel, which processes a row of the last dim at a time, or a vector of it per lane. An index that is
     constant along it is read once.
     """
-    count, last = len(inner) - 2, rank - 1
-    arrays = ("out", "x", *index_arrays.names(count))
-    memory = CTYPES[d].memory
-    head = (
-        writes("out", memory), reads("x", memory), *index_arrays.buffers(count),
-        *index_walker.offset_parameters(arrays), number("rows"), number("rows_per_item"),
-        *index_walker.size_parameters(rank), *index_walker.stride_parameters(arrays, rank),
-        *index_arrays.extent_parameters(count),
-    )  # fmt: skip
-    at = {n: ("", " + i", f" + i * {n}_s{last}")[kind] for n, kind in zip(arrays, inner, strict=True)}
+    count, last, memory = len(inner) - 2, rank - 1, CTYPES[d].memory
+    k = KernelBuilder(f"gather_{memory}_{count}_{rank}d{'_vectors' * (vector > 1)}", wide)
+    out, x, indices = k.writes("out", memory), k.reads("x", memory), index_arrays.IndexArrays(k, count, wraps)
+    arrays = {"out": out, "x": x, **indices.arrays}
+    starts = {name: k.number(f"{name}_at") for name in arrays}
+    rows, rows_per_item = k.numbers("rows", "rows_per_item")
+    sizes = k.numbers(*[f"n{d}" for d in range(rank)])
+    strides = {name: k.numbers(*[f"{name}_s{d}" for d in range(rank)]) for name in arrays}
+    indices.add_extents()
+    kinds = dict(zip(arrays, inner, strict=True))
     along = any(inner[2:])
-    lookup = index_arrays.lookup(count, [f"{n}[{n}_row{at[n] if along else ''}]" for n in arrays[2:]], wraps)
-    move = f"out[out_row{at['out']}] = x[x_row + to{at['x']}];\n"
-    if vector > 1:
-        move = _move_vector(d, vector)
-    if serial:
-        loop = f"for (INDEX i = 0; i < n{last}; ++i) "
-        steps = [f"{'i' if kind == 1 else '0' if kind == 0 else f'i * {n}_s{last}'}" for n, kind in zip(arrays, inner)]
-        row = f"{loop}{{\n{lookup}{move}}}\n"
-        if not along:  # a loop over elements with one index, which every compiler vectorises
-            row = (
-                f"{lookup}GLOBAL {memory}* const o = out + out_row;\n"
-                f"GLOBAL const {memory}* const s = x + (x_row + to);\n"
-                f"INDEPENDENT\n{loop}o[{steps[0]}] = s[{steps[1]}];\n"
-            )
-        body = (
-            "const INDEX first = GLOBAL_ID * rows_per_item, rest = rows - first;\n"
-            "const INDEX end = first + (rest < rows_per_item ? rest : rows_per_item);\n"
-            f"{index_arrays.declare_error()}for (INDEX row = first; row < end; ++row) {{\n"
-            f"{index_walker.row_offsets(arrays, last)}{row}}}\n{index_arrays.report(count)}"
-        )
-    else:
-        body = (
-            "const INDEX element = GLOBAL_ID;\n"
-            f"if (element < rows * n{last}) {{\nconst INDEX row = element / n{last}, i = element % n{last};\n"
-            f"{index_arrays.declare_error()}{index_walker.row_offsets(arrays, last)}{lookup}{move}"
-            f"{index_arrays.report(count)}}}"
-        )
-    return Source(f"gather_{memory}_{count}_{rank}d{'_vectors' * (vector > 1)}", head, body, wide=wide)
+
+    def step(name: str, i: Value) -> Value:
+        return (constant(INDEX, 0), i, i * strides[name][last])[kinds[name]]
+
+    def move(row: dict[str, Variable], i: Value) -> None:
+        at = {name: row[name] + step(name, i) for name in arrays}
+        elements = [array[at[name] if along else row[name]] for name, array in indices.arrays.items()]
+        to, _, _ = indices.lookup(elements)
+        if vector > 1:
+            to_row = k.pointer("to_row", out, row["out"] + i * vector)
+            _move_vector(k, d, vector, to_row, k.pointer("from_row", x, row["x"] + to + i * vector))
+        else:
+            out[at["out"]] = x[at["x"] + to]
+
+    if not serial:
+        with k.when(k.item < rows * sizes[last]):
+            row, i = k.let("row", k.item // sizes[last]), k.let("i", k.item % sizes[last])
+            indices.errors.declare()
+            move(index_walker.declare_offsets(k, starts, strides, row, sizes[:last]), i)
+            indices.report()
+        return k.source()
+    indices.errors.declare()
+    with k.share("row", rows, rows_per_item) as row:
+        offsets = index_walker.declare_offsets(k, starts, strides, row, sizes[:last])
+        if along:
+            with k.loop("i", 0, sizes[last]) as i:
+                move(offsets, i)
+        else:  # a loop over elements with one index, which every compiler vectorises
+            to, _, _ = indices.lookup([array[offsets[name]] for name, array in indices.arrays.items()])
+            to_row = k.pointer("to_row", out, offsets["out"])
+            from_row = k.pointer("from_row", x, offsets["x"] + to)
+            with k.loop("i", 0, sizes[last], independent=True) as i:
+                to_row[step("out", i)] = from_row[step("x", i)]
+    indices.report()
+    return k.source()
 
 
-def _move_vector(d: dtype, width: int) -> str:
-    """Return the statements of a lane that moves ``width`` elements, one by one if an address is not aligned."""
-    vector, memory, mask = VECTOR_TYPES[width * d.itemsize], CTYPES[d].memory, width * d.itemsize - 1
-    return (
-        f"GLOBAL {memory}* const o = out + (out_row + i * {width}u);\n"
-        f"GLOBAL const {memory}* const s = x + (x_row + to + i * {width}u);\n"
-        f"if ((((u64)o | (u64)s) & {mask}u) == 0) *(GLOBAL {vector}*)o = *(GLOBAL const {vector}*)s;\n"
-        f"else UNROLL for (u32 j = 0; j < {width}u; ++j) o[j] = s[j];\n"
-    )
+def _move_vector(k: KernelBuilder, d: dtype, width: int, to: Array, source: Array) -> None:
+    """Move ``width`` elements at once, or one by one if an address is not aligned."""
+    vector, mask = VECTOR_TYPES[width * d.itemsize], width * d.itemsize - 1
+    k.line(f"if ((((u64){to.name} | (u64){source.name}) & {mask}u) == 0)")
+    k.line(f"*(GLOBAL {vector}*){to.name} = *(GLOBAL const {vector}*){source.name};\nelse {{")
+    with k.loop("j", constant("u32", 0), width, unrolled=True) as j:
+        to[j] = source[j]
+    k.line("}")

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from candelabra_clike.array import Shape
-from candelabra_clike.source import KernelParameter, number, reads, writes
+from candelabra_clike.language import INDEX, Value, Variable, cast, constant, select
+from candelabra_clike.language.kernels import KernelBuilder
 
 
 class IndexedDim(NamedTuple):
@@ -21,68 +22,104 @@ class IndexedDim(NamedTuple):
     step: int
 
 
-def names(count: int) -> tuple[str, ...]:
-    """Return the names of the index arrays in a kernel."""
-    return tuple(f"i{j}" for j in range(count))
-
-
-def buffers(count: int) -> list[KernelParameter]:
-    """Return the parameters for the index arrays and for errors."""
-    return [*[reads(name, "i64") for name in names(count)], writes("errors", "i64"), number("ticket", "u32")]
-
-
-def extent_parameters(count: int) -> list[KernelParameter]:
-    """Return the parameters of the dim that each index array indexes: its number, its size and its stride."""
-    return [number(f"{part}_{name}") for name in names(count) for part in ("dim", "size", "step")]
-
-
 def extent_arguments(indexed: Sequence[IndexedDim]) -> list[int]:
-    """Return the arguments of :func:`extent_parameters`. Raises ``IndexError`` for an empty dim: no index is valid."""
+    """Return the arguments of the numbers that :meth:`IndexArrays.add_extents` adds.
+
+    Raises ``IndexError`` for an empty dim: no index is valid.
+    """
     if not all(each.size for each in indexed):
         raise IndexError("index out of bounds: an indexed dim is empty")
     return [n for each in indexed for n in (each.dim, each.size, each.step)]
 
 
-def declare_error() -> str:
-    """Return the declarations of an invalid index: the number of its array, counted from 1, and its value."""
-    return "u32 wrong = 0;\ni64 value = 0;\n"
+class IndexErrors:
+    """The parameters ``errors`` and ``ticket`` of a kernel, and the variables for an index that is out of bounds."""
+
+    def __init__(self, kernel: KernelBuilder) -> None:
+        self.kernel = kernel
+        self.errors = kernel.writes("errors", "i64")
+        self.ticket = kernel.number("ticket", "u32")
+        self.wrong: Variable
+        """The number of the array that has the index, counted from 1, or 0."""
+        self.value: Variable
+
+    def declare(self) -> None:
+        """Declare the variables. This stands before the first :meth:`note`."""
+        self.wrong = self.kernel.variable("wrong", constant("u32", 0))
+        self.value = self.kernel.variable("value", constant("i64", 0))
+
+    def note(self, index: Value) -> None:
+        """Keep an index that is out of bounds."""
+        self.kernel.assign(self.wrong, 1)
+        self.kernel.assign(self.value, index)
+
+    def report(self, dim: Value | int, size: Value) -> None:
+        """Report the last of these indices, if there is one, for a dim of a size."""
+        dim = cast("i64", dim) if isinstance(dim, Value) else constant("i64", dim)
+        with self.kernel.when(self.wrong != 0):
+            self.kernel.run("report_error", self.errors, self.ticket, self.value, dim, cast("i64", size))
 
 
-def lookup(count: int, elements: Sequence[str], wraps: bool) -> str:
-    """Return statements that compute ``good``, whether all indices are valid, and ``to``, their offset, or 0 if one is
-    not.
+class IndexArrays:
+    """The index arrays ``i0`` … of a kernel, and the errors of their elements.
 
-    ``elements`` are the expressions of the indices. There is no branch, so that the surrounding loop can be vectorised.
+    With ``wraps``, indices below 0 count from the end.
     """
-    lines = ["INDEX to = 0; u32 good = 1;"]
-    for j, (name, element) in enumerate(zip(names(count), elements, strict=True), 1):
-        lines += [
-            f"const i64 w{j} = {element}, v{j} = {_wrapped(j, name, wraps)};",
-            f"const u32 ok{j} = (u64)v{j} < (u64)size_{name};",
-            f"wrong = ok{j} ? wrong : {j}u; value = ok{j} ? value : w{j}; good &= ok{j};",
-            f"to += (INDEX)v{j} * step_{name};",
-        ]
-    return "\n".join(lines) + "\nto = good ? to : 0;\n"
 
+    def __init__(self, kernel: KernelBuilder, count: int, wraps: bool) -> None:
+        self.kernel = kernel
+        self.wraps = wraps
+        self.arrays = {f"i{j}": kernel.reads(f"i{j}", "i64") for j in range(count)}
+        self.errors = IndexErrors(kernel)
+        self.dims: list[Variable]
+        self.sizes: list[Variable]
+        self.steps: list[Variable]
 
-def checked_lookup(count: int, elements: Sequence[str], wraps: bool) -> str:
-    """Return statements that compute ``to`` as those of :func:`lookup`, for indices that are known to be valid."""
-    lines = ["INDEX to = 0;"]
-    for j, (name, element) in enumerate(zip(names(count), elements, strict=True), 1):
-        lines.append(f"const i64 w{j} = {element}, v{j} = {_wrapped(j, name, wraps)};")
-        lines.append(f"to += (INDEX)v{j} * step_{name};")
-    return "\n".join(lines) + "\n"
+    def add_extents(self) -> None:
+        """Add the numbers of the dim that each array indexes: which one it is, its size and its stride."""
+        parts = [self.kernel.numbers(*[f"{part}_{name}" for part in ("dim", "size", "step")]) for name in self.arrays]
+        self.dims, self.sizes, self.steps = (list(each) for each in zip(*parts))
 
+    def lookup(self, elements: Sequence[Value]) -> tuple[Value, Value, list[Value]]:
+        """Declare the offset of an element of the source, or 0 if an index is not valid, and whether all are valid.
 
-def _wrapped(j: int, name: str, wraps: bool) -> str:
-    """Return the expression of index ``j`` counted from the front."""
-    return f"w{j} < 0 ? w{j} + (i64)size_{name} : w{j}" if wraps else f"w{j}"
+        ``elements`` are the indices. Returns the offset, the condition, and the indices counted from the front. There
+        is no branch, so that the surrounding loop can be vectorised.
+        """
+        k, errors = self.kernel, self.errors
+        to, good = k.variable("to", constant(INDEX, 0)), k.variable("good", constant("bool", 1))
+        found = []
+        for j, (element, size, step) in enumerate(zip(elements, self.sizes, self.steps, strict=True), 1):
+            given, index = self._index(j, element, size)
+            valid = k.let(f"valid{j}", cast("u64", index) < size)
+            k.assign(errors.wrong, select(valid, errors.wrong, j))
+            k.assign(errors.value, select(valid, errors.value, given))
+            k.assign(good, good & valid)
+            k.assign(to, to + cast(INDEX, index) * step)
+            found.append(index)
+        k.assign(to, select(good, to, 0))
+        return to, good, found
 
+    def checked_lookup(self, elements: Sequence[Value]) -> tuple[Value, list[Value]]:
+        """Declare the offset as :meth:`lookup` does, of indices that are known to be valid."""
+        k, to, found = self.kernel, self.kernel.variable("to", constant(INDEX, 0)), []
+        for j, (element, size, step) in enumerate(zip(elements, self.sizes, self.steps, strict=True), 1):
+            _, index = self._index(j, element, size)
+            k.assign(to, to + cast(INDEX, index) * step)
+            found.append(index)
+        return to, found
 
-def report(count: int) -> str:
-    """Return the statement that reports an invalid index, after all indices have been checked."""
-    choices = {
-        part: "".join(f"wrong == {j}u ? {part}_i{j - 1} : " for j in range(1, count)) for part in ("dim", "size")
-    }
-    dim, size = (f"(i64)({choices[part]}{part}_i{count - 1})" for part in ("dim", "size"))
-    return f"if (wrong) report_error(errors, ticket, value, {dim}, {size});\n"
+    def _index(self, j: int, element: Value, size: Value) -> tuple[Value, Value]:
+        """Declare an index as it is, and as counted from the front."""
+        given = self.kernel.let(f"given{j}", element)
+        wrapped = select(given < 0, given + cast("i64", size), given) if self.wraps else given
+        return given, self.kernel.let(f"index{j}", wrapped)
+
+    def report(self) -> None:
+        """Report an index that is not valid, after all have been checked."""
+        dim: Value = self.dims[-1]
+        size: Value = self.sizes[-1]
+        for j in range(len(self.arrays) - 1, 0, -1):
+            is_this = self.errors.wrong == j
+            dim, size = select(is_this, self.dims[j - 1], dim), select(is_this, self.sizes[j - 1], size)
+        self.errors.report(dim, size)

@@ -5,24 +5,27 @@ from __future__ import annotations
 from functools import lru_cache
 
 from candelabra_clike.array import StridedArray
-from candelabra_clike.source import Source, number, reads, writes
+from candelabra_clike.language import cast, constant, select
+from candelabra_clike.language.kernels import KernelBuilder, built, least
+from candelabra_clike.source import Source
 
 CHUNK = 1 << 14
 """Elements of a work-item."""
 
 
 @lru_cache(1)
+@built("index")
 def source() -> Source:
     """Return the kernel: work-item ``g`` writes whether an element of its chunk plus ``shift`` is not below ``end``."""
-    head = (writes("out", "u32"), reads("index", "i64"), *map(number, ("index_at", "n")))
-    body = (
-        f"const INDEX first = GLOBAL_ID * {CHUNK}u, rest = n - first;\n"
-        f"const u32 m = rest < {CHUNK}u ? (u32)rest : {CHUNK}u;\n"
-        "GLOBAL const i64* p = index + (index_at + first);\nu32 wrong = 0;\n"
-        "INDEPENDENT\nfor (u32 i = 0; i < m; ++i) wrong |= (u64)p[i] + shift >= end ? ~0u : 0u;\n"
-        "out[GLOBAL_ID] = wrong;\n"
-    )
-    return Source("index_check", (*head, number("shift", "u64"), number("end", "u64")), body, wide=True)
+    k = KernelBuilder("index_check", wide=True)
+    out, index, (index_at, n) = k.writes("out", "u32"), k.reads("index", "i64"), k.numbers("index_at", "n")
+    shift, end = k.number("shift", "u64"), k.number("end", "u64")
+    first = k.let("first", k.item * CHUNK)
+    part, wrong = k.pointer("part", index, index_at + first), k.variable("wrong", constant("u32", 0))
+    with k.loop("i", 0, k.let("many", cast("u32", least(n - first, CHUNK))), independent=True) as i:
+        k.assign(wrong, wrong | select(cast("u64", part[i]) + shift >= end, constant("u32", 0xFFFFFFFF), 0))
+    out[k.item] = wrong
+    return k.source()
 
 
 def is_in_bounds(index: StridedArray, size: int, wraps: bool) -> bool:

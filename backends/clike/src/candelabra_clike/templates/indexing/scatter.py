@@ -10,7 +10,8 @@ the same, so that few of them wait for others.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import isqrt, prod
@@ -21,9 +22,10 @@ from candelabra.dtypes import dtype
 from candelabra_clike.array import Shape, StridedArray
 from candelabra_clike.device_errors import IndexOutOfBounds
 from candelabra_clike.engine import Engine, Launch
-from candelabra_clike.language import Value, Variable, declared, printing, value_type
+from candelabra_clike.language import INDEX, Value, Variable, and_then, cast, constant, declared, printing, value_type
+from candelabra_clike.language.kernels import Array, KernelBuilder, built, least
 from candelabra_clike.layouts import collapsed, is_wide
-from candelabra_clike.source import Source, number, reads, writes
+from candelabra_clike.source import Source
 from candelabra_clike.templates import index_walker
 from candelabra_clike.templates.elementwise.elementwise import MAX_PLANS
 from candelabra_clike.templates.indexing import index_arrays
@@ -177,82 +179,143 @@ def compiled(engine: Engine, form: ScatterForm) -> Launch:
     return engine.compile(text(form))
 
 
+@built("scatter")
 def text(form: ScatterForm) -> Source:
     """Return the kernel: a work-item processes a chunk of a row of columns, or one column, and a part of the target."""
-    count, last, rule = len(form.inner) - 2, form.columns - 1, form.rule
-    indices = index_arrays.names(count)
-    arrays = ("out", "x", *indices)
-    target, source = CTYPES[rule.target], CTYPES[rule.source]
-    head = (
-        writes("out", target.memory), reads("x", source.memory), *index_arrays.buffers(count),
-        *index_walker.offset_parameters(arrays),
-        *[number(n) for n in ("items", "parts", "part_size", "chunks", "chunk", "folds")],
-        *index_walker.size_parameters(form.columns), *index_walker.size_parameters(form.folds, "m"),
-        *index_walker.stride_parameters(arrays, form.columns),
-        *index_walker.stride_parameters(arrays[1:], form.folds, "_f"), *index_arrays.extent_parameters(count),
-    )  # fmt: skip
-    at = {n: ("", " + i", f" + i * {n}_s{last}")[kind] for n, kind in zip(arrays, form.inner, strict=True)}
-    along = any(form.inner[2:])
-    look_up = index_arrays.checked_lookup if form.checked else index_arrays.lookup
-    lanes = form.shared and not form.looped
-    ahead = lanes and form.folds == 1
-    elements = [f"ahead_{n}[j]" if ahead else f"{n}[{n}_now{at[n] if along else ''}]" for n in indices]
-    lookup = look_up(count, elements, form.wraps)
-    conditions = [*["good"] * (not form.checked), *["(INDEX)v1 >= low && (INDEX)v1 < high"] * form.shared]
-    guard = lookup + (f"if ({' && '.join(conditions)}) " if conditions else "")
-    put = _put(rule, f"out[out_row + to{at['out']}]", f"x[x_now{at['x']}]")
-    loop = "for (INDEX i = begin; i < end; ++i) " if form.looped else ""
-    outside, inside = (loop, "") if form.folds_inside else ("", loop)
-    step = inside + ("{\n" + guard + put + "}\n") if along or not inside else guard + _row(form)
-    now = "\n".join([f"INDEX {n}_now = {n}_row;" for n in arrays[1:]])
-    moves = "\n".join(index_walker.offset_lines(arrays[1:], form.folds, "fold", "m", "_f", "_now"))
-    of_fold = f"{now}\n{moves}\n{step}"
-    every_fold = f"{outside}for (INDEX fold = 0; fold < folds; ++fold) {{\n{of_fold}}}\n"
-    part = "const INDEX low = item % parts * part_size, high = low + part_size;\nitem /= parts;\n"
-    if lanes:
-        part = "const INDEX columns = items / parts, low = item / columns * part_size, high = low + part_size;\n"
-        part += "item %= columns;\n"
-    body = (
-        f"INDEX item = GLOBAL_ID;\nif (item < items) {{\n{part}"
-        "const INDEX row = item / chunks, begin = item % chunks * chunk;\n"
-        f"const INDEX end = begin + chunk < n{last} ? begin + chunk : n{last};\n"
-        f"{'' if form.looped else 'const INDEX i = begin;'}\n"
-        f"{'' if form.checked else index_arrays.declare_error()}{index_walker.row_offsets(arrays, last)}"
-        f"{_looking_ahead(indices, at, of_fold) if ahead else every_fold}"
-        f"{'' if form.checked else index_arrays.report(count)}}}"
-    )
-    return Source(f"scatter_{rule.name}_{count}_{form.columns}d", head, body, wide=form.wide)
+    return ScatterSource(form).source()
 
 
-def _looking_ahead(indices: Sequence[str], at: dict[str, str], step: str) -> str:
-    """Return the loop of a lane over folds of one dim, which loads several indices at once."""
-    each = f"UNROLL for (u32 j = 0; j < {AHEAD}u; ++j)"
-    loads = "".join(f"ahead_{n}[j] = {n}[{n}_row{at[n]} + fold * {n}_f0];\n" for n in indices)
-    return (
-        f"for (INDEX start = 0; start < folds; start += {AHEAD}u) {{\n"
-        f"{''.join(f'i64 ahead_{n}[{AHEAD}];' for n in indices)}\n"
-        f"{each} {{\nconst INDEX fold = start + j < folds ? start + j : folds - 1;\n{loads}}}\n"
-        f"{each} {{\nconst INDEX fold = start + j;\nif (fold < folds) {{\n{step}}}\n}}\n}}\n"
-    )
+class ScatterSource:
+    """The kernel of a form. ``now`` are the offsets of arrays at a fold, ``row`` those at a row of columns."""
 
+    def __init__(self, form: ScatterForm) -> None:
+        count, rule = len(form.inner) - 2, form.rule
+        self.form = form
+        self.kernel = k = KernelBuilder(f"scatter_{rule.name}_{count}_{form.columns}d", form.wide)
+        out, x = k.writes("out", rule.target), k.reads("x", rule.source)
+        self.indices = index_arrays.IndexArrays(k, count, form.wraps)
+        self.arrays = {"out": out, "x": x, **self.indices.arrays}
+        self.read = [name for name in self.arrays if name != "out"]
+        self.starts = {name: k.number(f"{name}_at") for name in self.arrays}
+        self.items, self.parts, self.part_size, self.chunks, self.chunk, self.folds = k.numbers(
+            "items", "parts", "part_size", "chunks", "chunk", "folds"
+        )
+        self.sizes = k.numbers(*[f"n{d}" for d in range(form.columns)])
+        self.fold_sizes = k.numbers(*[f"m{d}" for d in range(form.folds)])
+        self.strides = {name: k.numbers(*[f"{name}_s{d}" for d in range(form.columns)]) for name in self.arrays}
+        self.jumps = {name: k.numbers(*[f"{name}_f{d}" for d in range(form.folds)]) for name in self.read}
+        self.indices.add_extents()
+        self.kinds = dict(zip(self.arrays, form.inner, strict=True))
+        self.along = any(form.inner[2:])
+        """Whether an index changes along the last column."""
+        self.part: tuple[Value, Value]
+        self.row: dict[str, Variable]
 
-def _put(rule: ScatterRule, destination: str, source_element: str) -> str:
-    """Return statements that load, apply the rule and store one element."""
-    target, source = CTYPES[rule.target], CTYPES[rule.source]
-    loads = {"a": (target, destination), "b": (source, source_element)}
-    values = [f"const {c.value} v{n} = {c.load(e)};" for n, (c, e) in loads.items() if rule.reads(f"v{n}")]
-    return f"{{ {' '.join(values)} {destination} = {rule.stored}; }}\n"
+    def source(self) -> Source:
+        """Return the kernel."""
+        k, form, last = self.kernel, self.form, self.form.columns - 1
+        with k.when(k.item < self.items):
+            item = self._share()
+            row, begin = k.let("row", item // self.chunks), k.let("begin", item % self.chunks * self.chunk)
+            end = k.let("end", begin + least(self.sizes[last] - begin, self.chunk))
+            if not form.checked:
+                self.indices.errors.declare()
+            self.row = index_walker.declare_offsets(k, self.starts, self.strides, row, self.sizes[:last])
+            if form.shared and not form.looped and form.folds == 1:
+                self._looking_ahead(begin)
+            elif form.folds_inside:
+                with k.loop("i", begin, end) as i, k.loop("fold", 0, self.folds) as fold:
+                    self._elements(self._offsets(fold), i)
+            else:
+                with k.loop("fold", 0, self.folds) as fold:
+                    now = self._offsets(fold)
+                    if not form.looped:
+                        self._elements(now, begin)
+                    elif not self.along:
+                        self._row(now, begin, end)
+                    else:
+                        with k.loop("i", begin, end) as i:
+                            self._elements(now, i)
+            if not form.checked:
+                self.indices.report()
+        return k.source()
 
+    def _share(self) -> Value:
+        """Declare the part of the target that the work-item writes, and return the number of its chunk of columns."""
+        k = self.kernel
+        if self.form.shared and not self.form.looped:
+            columns = k.let("columns", self.items // self.parts)
+            part, item = k.item // columns, k.item % columns
+        else:
+            part, item = k.item % self.parts, k.item // self.parts
+        low = k.let("low", part * self.part_size)
+        self.part = low, k.let("high", low + self.part_size)
+        return k.let("item", item)
 
-def _row(form: ScatterForm) -> str:
-    """Return a loop over a chunk of a row with one index for all columns, which every compiler vectorises."""
-    last, rule = form.columns - 1, form.rule
-    arrays = (("o", "out", rule.target, "out_row + to"), ("s", "x", rule.source, "x_now"))
-    lines, at = ["{"], {}
-    for (pointer, name, d, start), kind in zip(arrays, form.inner, strict=False):
-        begin = ("0", "begin", f"begin * {name}_s{last}")[kind]
-        const = "const " if pointer == "s" else ""
-        lines.append(f"GLOBAL {const}{CTYPES[d].memory}* const {pointer} = {name} + ({start} + {begin});")
-        at[pointer] = f"{pointer}[{('0', 'i', f'i * {name}_s{last}')[kind]}]"
-    lines.append("const INDEX m = end - begin;\nINDEPENDENT\nfor (INDEX i = 0; i < m; ++i)")
-    return "\n".join([*lines, _put(rule, at["o"], at["s"]) + "}\n"])
+    def _offsets(self, fold: Value) -> dict[str, Value]:
+        """Declare the offsets of the arrays that are read, at a fold."""
+        starts = {name: self.row[name] for name in self.read}
+        moved = index_walker.declare_offsets(self.kernel, starts, self.jumps, fold, self.fold_sizes, "_now")
+        return {"out": self.row["out"], **moved}
+
+    def _step(self, name: str, i: Value) -> Value:
+        """Return the distance of column ``i`` from the first one."""
+        return (constant(INDEX, 0), i, i * self.strides[name][-1])[self.kinds[name]]
+
+    def _elements(self, now: Mapping[str, Value], i: Value, indices: Sequence[Value] | None = None) -> None:
+        """Update the element of column ``i``, by the indices of this fold if they are not given."""
+        at = {name: now[name] + self._step(name, i) for name in self.arrays}
+        if indices is None:
+            indices = [self.arrays[n][at[n] if self.along else now[n]] for n in self.indices.arrays]
+        with self._where_valid(indices) as to:
+            self._update(self.arrays["out"], at["out"] + to, self.arrays["x"], at["x"])
+
+    def _row(self, now: Mapping[str, Value], begin: Value, end: Value) -> None:
+        """Update a chunk of a row with one index for all columns, in a loop that every compiler vectorises."""
+        k = self.kernel
+        with self._where_valid([self.arrays[n][now[n]] for n in self.indices.arrays]) as to:
+            o = k.pointer("o", self.arrays["out"], now["out"] + to + self._step("out", begin))
+            s = k.pointer("s", self.arrays["x"], now["x"] + self._step("x", begin))
+            with k.loop("i", 0, k.let("many", end - begin), independent=True) as i:
+                self._update(o, self._step("out", i), s, self._step("x", i))
+
+    @contextmanager
+    def _where_valid(self, indices: Sequence[Value]) -> Iterator[Value]:
+        """A block for indices that are valid and in the part of the work-item; the offset that they give."""
+        k, form = self.kernel, self.form
+        conditions: list[Value] = []
+        if form.checked:
+            to, found = self.indices.checked_lookup(indices)
+        else:
+            to, good, found = self.indices.lookup(indices)
+            conditions.append(good)
+        if form.shared:
+            first, (low, high) = cast(INDEX, found[0]), self.part
+            conditions += [first >= low, first < high]
+        with k.when(and_then(*conditions)) if conditions else k.block():
+            yield to
+
+    def _update(self, target: Array, to: Value, source: Array, at: Value) -> None:
+        """Load, apply the rule and store one element."""
+        k, rule = self.kernel, self.form.rule
+        with k.block():
+            if rule.reads("va"):
+                k.let("va", target[to])
+            if rule.reads("vb"):
+                k.let("vb", source[at])
+            target[to] = rule.value
+
+    def _looking_ahead(self, column: Value) -> None:
+        """The loop of a lane over folds of one dim, which loads several indices at once."""
+        k = self.kernel
+        with k.loop("start", 0, self.folds, AHEAD) as start:
+            ahead = {name: k.array(f"ahead_{name}", "i64", AHEAD) for name in self.indices.arrays}
+            with k.loop("j", constant("u32", 0), AHEAD, unrolled=True) as j:
+                fold = k.let("fold", least(start + j, self.folds - 1))
+                for name, array in ahead.items():
+                    at = self.row[name] + self._step(name, column) + fold * self.jumps[name][0]
+                    array[j] = self.arrays[name][at]
+            with k.loop("j", constant("u32", 0), AHEAD, unrolled=True) as j:
+                fold = k.let("fold", start + j)
+                with k.when(fold < self.folds):
+                    self._elements(self._offsets(fold), column, [array[j] for array in ahead.values()])

@@ -8,8 +8,10 @@ from candelabra.dtypes import dtype, int64
 
 from candelabra_clike.array import StridedArray
 from candelabra_clike.engine import Engine, Launch
+from candelabra_clike.language import INDEX, and_then, cast, constant, highest, or_else
+from candelabra_clike.language.kernels import KernelBuilder, built, least
 from candelabra_clike.layouts import WIDE
-from candelabra_clike.source import Source, number, reads, writes
+from candelabra_clike.source import Source
 from candelabra_clike.templates.elementwise.elementwise import CHUNK
 from candelabra_clike.templates.indexing.argsort import LONG
 from candelabra_clike.types import CTYPES
@@ -61,27 +63,41 @@ def _select(
 @lru_cache(None)
 def compiled_selection(engine: Engine, key: dtype, fresh: bool, wide: bool) -> Launch:
     """Return the compiled kernel. With ``fresh``, indices are column numbers."""
-    word = CTYPES[key].memory
-    at = "(i64)i" if fresh else "indices[row * n + i]"
-    body = (
-        f"const INDEX item = GLOBAL_ID;\nif (item < rows * parts) {{\n{word} best[{FEW}];\ni64 at[{FEW}];\n"
-        "const INDEX row = item / parts, begin = item % parts * size;\n"
-        "const INDEX end = n - begin < size ? n : begin + size;\nu32 have = 0;\n"
-        f"{word} worst = ({word})~({word})0;\n"
-        "for (INDEX i = begin; i < end; ++i) {\n"
-        f"const {word} key = keys[row * n + i];\nif (have < k || key < worst) {{\n"
-        "u32 j = have < k ? have++ : k - 1;\n"
-        "for (; j > 0 && best[j - 1] > key; --j) { best[j] = best[j - 1]; at[j] = at[j - 1]; }\n"
-        f"best[j] = key; at[j] = {at};\nworst = best[have - 1];\n}}\n}}\n"
+    return engine.compile(selection_source(CTYPES[key].memory, fresh, wide))
+
+
+@built("topk")
+def selection_source(word: str, fresh: bool, wide: bool) -> Source:
+    """Return the kernel in which a work-item finds the smallest keys of a part of a row, by insertion."""
+    kernel = KernelBuilder(f"smallest_{word}_{'fresh' if fresh else 'again'}", wide)
+    keys, indices = kernel.reads("keys", word), kernel.reads("indices", word if fresh else "i64")
+    smallest, out = kernel.writes("smallest", word), kernel.writes("out", "i64")
+    (rows, n, parts, size), k = kernel.numbers("rows", "n", "parts", "size"), kernel.number("k", "u32")
+    largest = constant(word, highest(word))
+    with kernel.when(kernel.item < rows * parts):
+        best, at = kernel.array("best", word, FEW), kernel.array("at", "i64", FEW)
+        row, begin = kernel.let("row", kernel.item // parts), kernel.let("begin", kernel.item % parts * size)
+        have, worst = kernel.variable("have", constant("u32", 0)), kernel.variable("worst", largest)
+        with kernel.loop("i", begin, kernel.let("end", begin + least(n - begin, size))) as i:
+            key = kernel.let("key", keys[row * n + i])
+            with kernel.when(or_else(have < k, key < worst)):
+                j = kernel.variable("j", least(have, k - 1))
+                kernel.assign(have, least(have + 1, k))
+                with kernel.repeat(and_then(j > 0, best[j - 1] > key)):
+                    best[j] = best[j - 1]
+                    at[j] = at[j - 1]
+                    kernel.assign(j, j - 1)
+                best[j] = key
+                at[j] = cast("i64", i) if fresh else indices[row * n + i]
+                kernel.assign(worst, best[have - 1])
         # The last part may have fewer than k elements. The padding sorts after all other elements of the row.
-        f"for (; have < k; ++have) {{ best[have] = ({word})~({word})0; at[have] = 0; }}\n"
-        "for (u32 j = 0; j < k; ++j) { smallest[item * k + j] = best[j]; out[item * k + j] = at[j]; }\n}"
-    )
-    head = (
-        reads("keys", word), reads("indices", word if fresh else "i64"), writes("smallest", word), writes("out", "i64"),
-        number("rows"), number("n"), number("parts"), number("size"), number("k", "u32"),
-    )  # fmt: skip
-    return engine.compile(Source(f"smallest_{word}_{'fresh' if fresh else 'again'}", head, body, wide=wide))
+        with kernel.loop("j", have, k) as j:
+            best[j] = largest
+            at[j] = 0
+        with kernel.loop("j", constant("u32", 0), k) as j:
+            smallest[kernel.item * k + j] = best[j]
+            out[kernel.item * k + j] = at[j]
+    return kernel.source()
 
 
 # -- binary search ----------------------------------------------------------------------------------------------------
@@ -109,20 +125,27 @@ def insertion_indices(sequence: StridedArray, values: StridedArray, right: bool)
 @lru_cache(None)
 def compiled_search(engine: Engine, d: dtype, wide: bool) -> Launch:
     """Return the compiled kernel."""
-    c = CTYPES[d]
-    body = (
-        "const INDEX begin = GLOBAL_ID * per_item, rest = total - begin;\n"
-        "const INDEX end = begin + (rest < per_item ? rest : per_item);\n"
-        "for (INDEX e = begin; e < end; ++e) {\n"
-        f"const {c.value} v = {c.load('values[values_at + e]')};\n"
-        "const INDEX row = sequence_at + e / each * n;\nINDEX low = 0, high = n;\n"
-        "while (low < high) {\nconst INDEX middle = low + (high - low) / 2;\n"
-        f"const {c.value} s = {c.load('sequence[row + middle]')};\n"
-        "if (v != v || s < v || (right && s == v)) low = middle + 1; else high = middle;\n}\n"
-        "out[e] = (i64)low;\n}"
-    )
-    head = (
-        reads("sequence", c.memory), reads("values", c.memory), writes("out", "i64"), number("sequence_at"),
-        number("values_at"), number("total"), number("per_item"), number("n"), number("each"), number("right", "u32"),
-    )  # fmt: skip
-    return engine.compile(Source(f"insertion_indices_{d.name}", head, body, wide=wide))
+    return engine.compile(search_source(d, wide))
+
+
+@built("sorted_place")
+def search_source(d: dtype, wide: bool) -> Source:
+    """Return the kernel in which a work-item searches for some values."""
+    k = KernelBuilder(f"insertion_indices_{d.name}", wide)
+    sequence, values, out = k.reads("sequence", d), k.reads("values", d), k.writes("out", "i64")
+    sequence_at, values_at, total = k.numbers("sequence_at", "values_at", "total")
+    (per_item, n, each), right = k.numbers("per_item", "n", "each"), k.number("right", "u32")
+    with k.share("e", total, per_item) as e:
+        value = k.let("value", values[values_at + e])
+        row = k.let("row", sequence_at + e // each * n)
+        low, high = k.variable("low", constant(INDEX, 0)), k.variable("high", n)
+        with k.repeat(low < high):
+            middle = k.let("middle", low + (high - low) // 2)
+            found = k.let("found", sequence[row + middle])
+            is_before = or_else(value != value, found < value, and_then(right != 0, found == value))
+            with k.when(is_before):
+                k.assign(low, middle + 1)
+            with k.otherwise():
+                k.assign(high, middle)
+        out[e] = cast("i64", low)
+    return k.source()

@@ -8,57 +8,67 @@ from candelabra.dtypes import dtype
 
 from candelabra_clike.array import StridedArray
 from candelabra_clike.engine import Engine, Launch
+from candelabra_clike.language import INDEX, Value, and_then, cast, constant, select
+from candelabra_clike.language.kernels import KernelBuilder, built, least
 from candelabra_clike.layouts import WIDE
-from candelabra_clike.source import Source, number, writes
+from candelabra_clike.source import Source
 from candelabra_clike.types import CTYPES
 
 GRAIN = 1 << 15
 """Elements of the matrix that justify another work-item on serial devices."""
 
-EDGE = "const i64 edge = (i64)i + diagonal < 0 ? 0 : (i64)i + diagonal < (i64)col ? (i64)i + diagonal : (i64)col;\n"
-"""The elements of row ``i`` before the diagonal."""
 
+@built("triangle_indices")
+def source(d: dtype, upper: bool, serial: bool, wide: bool) -> Source:
+    """Return the kernel in which a work-item writes some rows, or on other devices one element of the matrix."""
+    k = KernelBuilder(f"triangle_indices_{d.name}_{'upper' if upper else 'lower'}", wide)
+    out, diagonal = k.writes("out", CTYPES[d].memory), k.number("diagonal", "i64")
+    row, col, total, per_item = k.numbers("row", "col", "total", "per_item")
+    columns = cast("i64", col)
 
-def _before(stop: str) -> str:
-    """Return the sum of the edges of the rows whose number plus ``diagonal`` is below ``stop``, from 0 on."""
-    ramp = f"({stop} < 0 ? 0 : {stop} < (i64)col + 1 ? {stop} : (i64)col + 1)"
-    beyond = f"({stop} > (i64)col + 1 ? {stop} - (i64)col - 1 : 0)"
-    return f"({ramp} * ({ramp} - 1) / 2 + {beyond} * (i64)col)"
+    def below(stop: Value) -> Value:
+        """Return the sum of the edges of the rows whose number plus ``diagonal`` is below ``stop``, from 0 on."""
+        ramp = select(stop < 0, 0, least(stop, columns + 1))
+        beyond = select(stop > columns + 1, stop - columns - 1, 0)
+        return (ramp * (ramp - 1) >> 1) + beyond * columns
 
+    def start(i: Value) -> Value:
+        """Return the number of elements of the triangle in the rows before ``i``."""
+        lower = below(cast("i64", i) + diagonal) - below(diagonal)
+        return cast(INDEX, cast("i64", i) * columns - lower if upper else lower)
 
-def _start(i: str, upper: bool) -> str:
-    """Return the number of elements of the triangle in the rows before ``i``."""
-    lower = f"({_before(f'((i64){i} + diagonal)')} - {_before('diagonal')})"
-    return f"(INDEX)((i64){i} * (i64)col - {lower})" if upper else f"(INDEX){lower}"
+    def bounds(i: Value) -> tuple[Value, Value]:
+        """Declare the first column of row ``i`` and the one after the last: those on one side of the diagonal."""
+        place = cast("i64", i) + diagonal
+        edge = k.let("edge", cast(INDEX, select(place < 0, 0, least(place, columns))))
+        return (edge, col) if upper else (constant(INDEX, 0), edge)
+
+    if not serial:
+        i, j = k.let("i", k.item // col), k.let("j", k.item % col)
+        first, end = bounds(i)
+        with k.when(and_then(i < row, j >= first, j < end)):
+            at = k.let("at", start(i) + (j - first))
+            out[at] = cast(out.type, i)
+            out[total + at] = cast(out.type, j)
+        return k.source()
+    begin = k.let("begin", k.item * per_item)
+    at = k.variable("at", start(begin))
+    with k.loop("i", begin, k.let("stop", begin + least(row - begin, per_item))) as i:
+        first, end = bounds(i)
+        many = k.let("many", cast("i32", end - first))
+        to_rows, to_columns = k.pointer("to_rows", out, at), k.pointer("to_columns", out, total + at)
+        with k.loop("m", 0, many, independent=True) as m:
+            to_rows[m] = cast(out.type, i)
+        with k.loop("m", 0, many, independent=True) as m:
+            to_columns[m] = cast(out.type, first + cast(INDEX, m))
+        k.assign(at, at + cast(INDEX, many))
+    return k.source(group=1)
 
 
 @lru_cache(None)
 def compiled(engine: Engine, d: dtype, upper: bool, wide: bool) -> Launch:
-    """Return the kernel in which a work-item writes some rows, or on other devices one element of the matrix."""
-    type = CTYPES[d].memory
-    stored = f"out[at] = ({type})i; out[total + at] = ({type})j;\n"
-    first, end = ("(INDEX)edge", "col") if upper else ("0", "(INDEX)edge")
-    if engine.traits.serial:
-        body = (
-            "const INDEX begin = GLOBAL_ID * per_item, stop = row - begin < per_item ? row : begin + per_item;\n"
-            f"INDEX start = {_start('begin', upper)};\nfor (INDEX i = begin; i < stop; ++i) {{\n{EDGE}"
-            f"const int count = (int)({end} - {first});\n"
-            f"GLOBAL {type}* const rows = out + start;\nGLOBAL {type}* const columns = out + (total + start);\n"
-            f"INDEPENDENT\nfor (int m = 0; m < count; ++m) rows[m] = ({type})i;\n"
-            f"INDEPENDENT\nfor (int m = 0; m < count; ++m) columns[m] = ({type})({first} + (INDEX)m);\n"
-            f"start += (INDEX)count;\n}}\n"
-        )
-    else:
-        body = (
-            f"const INDEX i = GLOBAL_ID / col, j = GLOBAL_ID % col;\n{EDGE}"
-            f"if (i < row && j >= {first} && j < {end}) {{\nconst INDEX at = {_start('i', upper)} + (j - {first});\n"
-            f"{stored}}}\n"
-        )
-    parameters = (
-        writes("out", type), number("diagonal", "i64"), *map(number, ("row", "col", "total", "per_item")),
-    )  # fmt: skip
-    name = f"triangle_indices_{d.name}_{'upper' if upper else 'lower'}"
-    return engine.compile(Source(name, parameters, body, 1 if engine.traits.serial else None, wide))
+    """Return the compiled kernel."""
+    return engine.compile(source(d, upper, engine.traits.serial, wide))
 
 
 def triangle_indices(engine: Engine, row: int, col: int, offset: int, upper: bool, d: dtype) -> StridedArray:

@@ -1,0 +1,312 @@
+"""Kernels as typed statements: variables, loops, conditions, and the elements that are stored.
+
+A :class:`KernelBuilder` has the parameters of a kernel and its statements, in the order of the calls that make them::
+
+    @built("double")
+    def double(d: dtype, wide: bool) -> Source:
+        k = KernelBuilder(f"double_{d.name}", wide)
+        out, x, n = k.writes("out", d), k.reads("x", d), k.number("n")
+        with k.when(k.item < n):
+            out[k.item] = x[k.item] * 2
+        return k.source()
+
+All expressions are those of :mod:`candelabra_clike.language`. An element is a value of its array's type, converted from
+its type in memory; what is stored is converted to it. A variable is a :class:`~candelabra_clike.language.Variable`, and
+an error outside of the block in which it is declared. :func:`built` adds the operator and the line to an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from pathlib import Path
+from traceback import walk_tb
+from typing import ParamSpec
+
+from candelabra.dtypes import dtype
+
+from candelabra_clike.language.declaring import ExpressionError
+from candelabra_clike.language.functions import select
+from candelabra_clike.language.printing import text, type_name
+from candelabra_clike.language.types import INDEX, INTEGERS, holds, value_type
+from candelabra_clike.language.values import Element, Operand, Value, Variable, as_value
+from candelabra_clike.source import KernelParameter, Source
+from candelabra_clike.types import CTYPES
+
+P = ParamSpec("P")
+
+
+def built(operator: str) -> Callable[[Callable[P, Source]], Callable[P, Source]]:
+    """Return a decorator of functions that build kernels. A ``TypeError`` in one becomes an ``ExpressionError`` with
+    the operator and the line of the function.
+    """
+
+    def decorate(function: Callable[P, Source]) -> Callable[P, Source]:
+        @wraps(function)
+        def build(*arguments: P.args, **named: P.kwargs) -> Source:
+            try:
+                return function(*arguments, **named)
+            except ExpressionError:
+                raise
+            except TypeError as error:
+                file = function.__code__.co_filename
+                line = [n for frame, n in walk_tb(error.__traceback__) if frame.f_code.co_filename == file][-1]
+                raise ExpressionError(repr(operator), f"{Path(file).name}, line {line}", str(error)) from error
+
+        return build
+
+    return decorate
+
+
+class Array:
+    """An array of a kernel: a buffer, the rest of one from an element on, or numbers of the work-item.
+
+    ``x[i]`` is an element, ``x[i] = value`` stores one; of private arrays of two dims, ``x[i, j]``. ``type`` is that of
+    values, ``memory`` that of elements.
+    """
+
+    def __init__(
+        self, kernel: KernelBuilder, name: str, type: str, memory: str, converts: str = "", rank: int = 1,
+        qualifiers: str | None = "GLOBAL const",
+    ) -> None:  # fmt: skip
+        self.kernel = kernel
+        self.name = name
+        self.type = type
+        self.memory = memory
+        self.converts = converts
+        self.rank = rank
+        self.qualifiers = qualifiers
+        """Those of a pointer to the elements, or None for numbers of the work-item."""
+
+    def __getitem__(self, at: Operand | tuple[Operand, ...]) -> Value:
+        return Element(self.type, self.name, self._indices(at), self.converts)
+
+    def __setitem__(self, at: Operand | tuple[Operand, ...], value: Operand) -> None:
+        if self.qualifiers is not None and "const" in self.qualifiers:
+            raise TypeError(f"the array {self.name!r} is only read")
+        stored = as_value(value, self.type, f"an element of {self.name!r}")
+        if not holds(self.type, stored.type):
+            raise TypeError(f"an element of {self.name!r}: expected a value of type {self.type}, got {stored.type}")
+        element = Element(self.memory, self.name, self._indices(at))
+        printed = self.kernel.printed(stored)
+        if self.converts:
+            printed = f"store_{self.converts}({printed})"
+        self.kernel.line(f"{self.kernel.printed(element)} = {printed};")
+
+    def _indices(self, at: Operand | tuple[Operand, ...]) -> tuple[Value, ...]:
+        indices = tuple([as_value(i, "i32", "an index") for i in (at if isinstance(at, tuple) else (at,))])
+        if len(indices) != self.rank:
+            raise TypeError(f"the array {self.name!r} of {self.rank} dims was indexed with {len(indices)} numbers")
+        for index in indices:
+            if index.type not in INTEGERS:
+                raise TypeError(f"an index of {self.name!r} of type {index.type}: it needs an integer")
+        return indices
+
+
+class KernelBuilder:
+    """The parameters and statements of a kernel. ``wide``: indices have 64 bits."""
+
+    def __init__(self, name: str, wide: bool) -> None:
+        self.name = name
+        self.wide = wide
+        self.parameters: list[KernelParameter] = []
+        self.item = Variable(INDEX, "GLOBAL_ID")
+        """The number of the work-item."""
+        self.items = Variable(INDEX, "GLOBAL_SIZE")
+        """The number of work-items."""
+        self.group = Variable(INDEX, "GROUP_ID")
+        """The number of the work-group."""
+        self.lane = Variable("u32", "LOCAL_ID")
+        """The number of the work-item in its group."""
+        self._lines: list[str] = []
+        self._conditional_end = -1
+        """The number of lines at the end of the last block made by :meth:`when`."""
+        self._scopes: list[set[str]] = [{"GLOBAL_ID", "GLOBAL_SIZE", "GROUP_ID", "LOCAL_ID"}]
+
+    def source(self, group: int | None = None, contract: bool = False) -> Source:
+        """Return the kernel. ``group`` and ``contract`` are those of :class:`~candelabra_clike.source.Source`."""
+        return Source(self.name, tuple(self.parameters), "\n".join(self._lines), group, self.wide, contract)
+
+    # -- parameters ---------------------------------------------------------------------------------------------------
+    def reads(self, name: str, elements: dtype | str) -> Array:
+        """Add an array that is only read. ``elements`` is a dtype, or a type that is not converted."""
+        return self._buffer(name, elements, written=False)
+
+    def writes(self, name: str, elements: dtype | str) -> Array:
+        """Add an array that is written, and may also be read."""
+        return self._buffer(name, elements, written=True)
+
+    def _buffer(self, name: str, elements: dtype | str, written: bool) -> Array:
+        memory, type, converts = elements, elements, ""
+        if isinstance(elements, dtype):
+            (memory, _, converts), type = CTYPES[elements], value_type(elements)
+        self.parameters.append(KernelParameter(self._new(name), str(memory), buffer=True, written=written))
+        return Array(self, name, str(type), str(memory), converts, qualifiers="GLOBAL" if written else "GLOBAL const")
+
+    def number(self, name: str, type: str = INDEX) -> Variable:
+        """Add a number: an index, or a number of another type."""
+        self.parameters.append(KernelParameter(self._new(name), type))
+        return Variable(type, name)
+
+    def numbers(self, *names: str) -> list[Variable]:
+        """Add several indices."""
+        return [self.number(name) for name in names]
+
+    # -- variables ----------------------------------------------------------------------------------------------------
+    def let(self, name: str, value: Value) -> Variable:
+        """Declare a constant."""
+        return self._declare("const ", name, value)
+
+    def variable(self, name: str, value: Value) -> Variable:
+        """Declare a variable with its first value. :meth:`assign` gives it another one."""
+        return self._declare("", name, value)
+
+    def _declare(self, qualifier: str, name: str, value: Value) -> Variable:
+        printed = self.printed(value)
+        self.line(f"{qualifier}{_register(value.type)} {self._new(name)} = {printed};")
+        return Variable(value.type, name)
+
+    def assign(self, variable: Variable, value: Operand) -> None:
+        """Give a variable another value."""
+        assigned = as_value(value, variable.type, f"the variable {variable.name!r}")
+        if not holds(variable.type, assigned.type):
+            raise TypeError(f"the variable {variable.name!r}: expected type {variable.type}, got {assigned.type}")
+        self.line(f"{self.printed(variable)} = {self.printed(assigned)};")
+
+    def array(self, name: str, type: str, *shape: int, shared: bool = False) -> Array:
+        """Declare an array of the work-item, or one that its group shares. Its elements have no values yet."""
+        sizes = "".join(f"[{size}]" for size in shape)
+        self.line(f"{'LOCAL ' * shared}{type_name(type)} {self._new(name)}{sizes};")
+        return Array(self, name, type, type_name(type), rank=len(shape), qualifiers=None)
+
+    def pointer(self, name: str, array: Array, at: Value) -> Array:
+        """Declare an array whose first element is element ``at`` of another one in the memory of the device."""
+        if array.qualifiers is None:
+            raise TypeError(f"the array {array.name!r} is not in the memory of the device")
+        address = f"{array.name} + ({self.printed(at)})"
+        self.line(f"{array.qualifiers} {array.memory}* {self._new(name)} = {address};")
+        return Array(self, name, array.type, array.memory, array.converts, qualifiers=array.qualifiers)
+
+    def swap(self, first: Array, second: Array) -> None:
+        """Exchange the elements that two arrays made by :meth:`pointer` refer to."""
+        if (first.memory, first.qualifiers) != (second.memory, second.qualifiers):
+            both = f"{first.name!r} of {first.memory} and {second.name!r} of {second.memory}"
+            raise TypeError(f"the arrays {both} cannot be exchanged")
+        held = f"{first.qualifiers} {first.memory}* held = {first.name};"
+        self.line(f"{{ {held} {first.name} = {second.name}; {second.name} = held; }}")
+
+    # -- control ------------------------------------------------------------------------------------------------------
+    @contextmanager
+    def loop(
+        self, name: str, start: Operand, stop: Operand, step: int = 1, *, independent: bool = False,
+        unrolled: bool = False,
+    ) -> Iterator[Variable]:  # fmt: skip
+        """A loop over the integers from ``start`` to below ``stop``, of the type of ``stop``, or else of ``start``.
+
+        ``stop`` is computed before each iteration. ``independent`` and ``unrolled`` are the words INDEPENDENT and
+        UNROLL of the dialect.
+        """
+        type = next((x.type for x in (stop, start) if isinstance(x, Value)), "i32")
+        first, last = (as_value(x, type, "the bound of a loop") for x in (start, stop))
+        if type not in INTEGERS or not holds(type, first.type):
+            raise TypeError(f"a loop from {first.type} to {last.type}: it needs integers of one type")
+        self.printed(last)
+        counter = Variable(type, name)
+        each = f"++{name}" if step == 1 else f"{name} += {step}"
+        words = "INDEPENDENT\n" * independent + "UNROLL\n" * unrolled
+        head = f"for ({type_name(type)} {name} = {self.printed(first)}; {text(counter < last)}; {each}) {{"
+        with self._block(words + head, name):
+            yield counter
+
+    @contextmanager
+    def share(self, name: str, total: Value, each: Value) -> Iterator[Variable]:
+        """A loop of the work-item over its share of ``total`` iterations, which has ``each`` of them at most."""
+        begin = self.let("begin", self.item * each)
+        with self.loop(name, begin, self.let("end", begin + least(total - begin, each))) as i:
+            yield i
+
+    @contextmanager
+    def when(self, condition: Value) -> Iterator[None]:
+        """A block that runs if a condition holds."""
+        with self._block(f"if ({self._condition(condition)}) {{"):
+            yield
+        self._conditional_end = len(self._lines)
+
+    @contextmanager
+    def otherwise(self) -> Iterator[None]:
+        """A block that runs if the condition of the block before, made by :meth:`when`, does not hold."""
+        if self._conditional_end != len(self._lines):
+            raise TypeError("otherwise() stands after a block of when()")
+        with self._block("else {"):
+            yield
+
+    @contextmanager
+    def block(self) -> Iterator[None]:
+        """A block of its own, at whose end its variables end."""
+        with self._block("{"):
+            yield
+
+    @contextmanager
+    def repeat(self, condition: Value) -> Iterator[None]:
+        """A block that runs again and again while a condition holds."""
+        with self._block(f"while ({self._condition(condition)}) {{"):
+            yield
+
+    def next(self) -> None:
+        """Go on with the next iteration of the loop."""
+        self.line("continue;")
+
+    def barrier(self) -> None:
+        """Wait for the work-items of the group."""
+        self.line("BARRIER;")
+
+    def run(self, name: str, *arguments: Value | Array) -> None:
+        """Call a library function for its effect."""
+        printed = [a.name if isinstance(a, Array) else self.printed(a) for a in arguments]
+        self.line(f"{name}({', '.join(printed)});")
+
+    # -- text ---------------------------------------------------------------------------------------------------------
+    def line(self, statement: str) -> None:
+        """Add a statement."""
+        self._lines.append(statement)
+
+    def printed(self, value: Value) -> str:
+        """Return the text of an expression. Raises ``TypeError`` if it has a variable of a block that has ended."""
+        visible = set().union(*self._scopes)
+        for node in value.walk():
+            name = node.name if isinstance(node, Variable) else node.array if isinstance(node, Element) else None
+            if name is not None and name not in visible:
+                raise TypeError(f"{name!r} is declared in a block that has ended, or not at all")
+        return text(value)
+
+    def _condition(self, condition: Value) -> str:
+        if condition.type not in INTEGERS:
+            raise TypeError(f"a condition of type {condition.type}: compare it with a number")
+        return self.printed(condition)
+
+    def _new(self, name: str) -> str:
+        if any(name in scope for scope in self._scopes):
+            raise TypeError(f"the name {name!r} is taken")
+        self._scopes[-1].add(name)
+        return name
+
+    @contextmanager
+    def _block(self, head: str, *names: str) -> Iterator[None]:
+        self._scopes.append(set())
+        for name in names:
+            self._new(name)
+        self.line(head)
+        yield
+        self.line("}")
+        self._scopes.pop()
+
+
+def least(first: Value, second: Operand) -> Value:
+    """Return the smaller of two integers."""
+    return select(first < second, first, second)
+
+
+def _register(type: str) -> str:
+    """Return the C type of a variable: bools are integers of 32 bits."""
+    return "u32" if type == "bool" else type_name(type)

@@ -1,0 +1,131 @@
+"""The kernels that are built from typed statements: every form has the types that it needs, narrow and wide."""
+
+from collections.abc import Iterator
+from itertools import product
+from typing import Any
+
+import pytest
+from candelabra.dtypes import ALL, FLOATING, complex64, dtype, float16, float32, float64, int16, int32, int64, uint8
+from candelabra_clike import CUDA, OPENCL, C, Source
+from candelabra_clike.kernels import class_losses, multinomial, resampling
+from candelabra_clike.templates import bags, grid_sampling
+from candelabra_clike.templates.convolutions import scatter_planes
+from candelabra_clike.templates.indexing import argsort, compaction, gather, index_check, scatter, selection, triangles
+from candelabra_clike.templates.indexing.scatter import ScatterForm, ScatterRule
+
+FLOATS = [d for d in ALL if d.category == FLOATING]
+BOTH = (False, True)
+KEYS = ("u32", "u64")
+
+
+def of_class_losses() -> Iterator[Source]:
+    """Losses by class and their gradients."""
+    for d, serial, wide in product(FLOATS, BOTH, BOTH):
+        yield class_losses.forward(d, serial, wide)
+        for single in BOTH:
+            yield class_losses.backward(d, serial, single, wide)
+    yield from map(class_losses.mean, (float32, float64))
+
+
+def of_grids() -> Iterator[Source]:
+    """Every mode and padding of grid sampling."""
+    for d, rank, mode, padding, serial in product((float16, float64), (2, 3), range(3), range(3), BOTH):
+        if mode != grid_sampling.CUBIC or (rank == 2 and d is float16):
+            corners = padding == grid_sampling.REFLECTION or serial
+            form = grid_sampling.GridForm(d, rank, mode, padding, corners, serial, wide=rank == 3)
+            yield grid_sampling.sampler(form)
+            if mode != grid_sampling.NEAREST:
+                yield grid_sampling.grid_gradient(form)
+            if serial:
+                yield grid_sampling.adjoint(form)
+
+
+def of_sorting() -> Iterator[Source]:
+    """Sorting, selection of the smallest keys, and binary search."""
+    for source, key, wide in product(argsort.SOURCES.values(), KEYS, BOTH):
+        yield source(key, int(key[1:]) // 8, wide)
+    for key, fresh, wide in product(KEYS, BOTH, BOTH):
+        yield selection.selection_source(key, fresh, wide)
+    for d, wide in product(ALL, BOTH):
+        if not d.is_complex:
+            yield selection.search_source(d, wide)
+
+
+def of_gathering() -> Iterator[Source]:
+    """Gather with one and two index arrays, along the last dim or not, by vectors or not."""
+    for d, inner, wraps, wide in product((uint8, int16, int64), ((1, 1, 0), (2, 0, 1), (1, 2, 2, 0)), BOTH, BOTH):
+        for rank in (1, 3):
+            yield gather.text(True, d, rank, inner, wraps, wide)
+            yield gather.text(False, d, rank, inner, wraps, wide, 2 if inner == (1, 1, 0) else 1)
+    yield index_check.source()
+
+
+def rule_of(d: dtype) -> ScatterRule:
+    """Return the rule of a sum of floating or complex numbers, or of an assignment."""
+    if d.category == FLOATING or d is complex64:
+        return ScatterRule.of("add", d, d, lambda a, b: a + b)
+    return ScatterRule.of("put", d, d, lambda a, b: b)
+
+
+def of_scattering() -> Iterator[Source]:
+    """Scatter by both schedules, with indices checked before or while they are used."""
+    for d, folds, inner in product((float32, float16, complex64, int32), (1, 2), ((1, 1, 0), (2, 0, 1), (1, 2, 2, 0))):
+        for looped, inside, shared, checked, wraps in product(BOTH, repeat=5):
+            if looped or not inside:
+                form = ScatterForm(rule_of(d), 2, folds, inner, looped, inside, shared, checked, wraps, wraps)
+                yield scatter.text(form)
+    for d, serial, distinct in product((float32, complex64), BOTH, BOTH):
+        yield scatter_planes.text(rule_of(d), serial, distinct)
+
+
+def of_compaction() -> Iterator[Source]:
+    """The elements and the indices that a mask selects, and the indices of triangles."""
+    for wide in BOTH:
+        yield compaction.count_source(wide)
+        for output, rank in product(("values", "indices"), range(4)):
+            yield compaction.write_source(output, uint8, rank, wide)
+        for d, upper, serial in product((int32, int64), BOTH, BOTH):
+            yield triangles.source(d, upper, serial, wide)
+
+
+def of_bags() -> Iterator[Source]:
+    """Bags of rows and their gradients."""
+    for kind, scaled, mean in product(("sums", "sums_gradient", "maxima", "maxima_gradient", "dots"), BOTH, BOTH):
+        for d, serial, wide in product((float16, float32, float64), BOTH, BOTH):
+            if (serial or kind in ("sums", "maxima")) and (kind in ("sums", "maxima") or d is not float16):
+                form = bags.BagForm(kind, d, scaled and kind.startswith("sums"), mean and not kind.startswith("max"))
+                yield bags.source(form, serial, wide)
+
+
+def of_weights() -> Iterator[Source]:
+    """Draws by weight, and products with banded matrices and their transposes."""
+    for d, wide, serial in product((float16, float32, float64), BOTH, BOTH):
+        yield multinomial.cumulative_source(d, wide)
+        yield multinomial.race_source(d, d is float64 or serial, wide)
+        for adjoint in BOTH:
+            yield resampling.source(serial, d, 3, adjoint, wide)
+    yield multinomial.pick_source(wide=True)
+
+
+FAMILIES: dict[str, Any] = {
+    "class losses": of_class_losses, "grids": of_grids, "sorting": of_sorting, "gathering": of_gathering,
+    "scattering": of_scattering, "compaction": of_compaction, "bags": of_bags, "weights": of_weights,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_form_is_built(family: str) -> None:
+    """No form has an expression of a wrong type or a variable that is not declared: neither needs a compiler."""
+    sources = list(FAMILIES[family]())
+    assert sources
+    for source in sources:
+        declared = {p.name for p in source.parameters}
+        assert len(declared) == len(source.parameters)
+        assert source.body.count("{") == source.body.count("}")
+
+
+@pytest.mark.parametrize("dialect", [C, CUDA, OPENCL], ids=lambda d: d.name)
+def test_a_form_is_printed_by_each_dialect(dialect: Any) -> None:
+    """One builder serves all languages."""
+    source = class_losses.forward(float16, serial=dialect is C, wide=False)
+    assert "loss = -load_f16(x[" in source.program(dialect)
