@@ -24,6 +24,17 @@ def class_losses(x: Array, target: Array, ignored: int) -> Any:
     return losses, weights
 
 
+@reference("weighted_class_losses")
+def weighted_class_losses(x: Array, target: Array, weight: Array, ignored: int) -> Any:
+    """Multiply each loss by the weight of its class."""
+    losses, counted = class_losses(x, target, ignored)
+    weights = np.zeros_like(losses)
+    for index in np.ndindex(*target.shape):
+        if counted[index]:
+            weights[index] = weight[target[index]]
+    return losses * weights, weights
+
+
 @reference("mean_class_loss")
 def mean_class_loss(x: Array, target: Array, ignored: int) -> Any:
     """Return the mean over the targets that count, and their number."""

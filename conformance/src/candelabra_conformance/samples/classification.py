@@ -27,6 +27,25 @@ def scored(t: Maker) -> Iterator[Sample]:
     yield sample(t(4, 3), outside, -7, note="an ignored target that is no class")
 
 
+@inputs("weighted_class_losses")
+def weighted(t: Maker) -> Iterator[Sample]:
+    """Yield every shape with a weight for each class."""
+    for shape, kind in SHAPES:
+        targets, weights = t.indices(shape[0], *shape[2:], below=shape[1]), t(shape[1], low=0.5, high=2.0)
+        for ignored in (-100, 1) if kind == "ordinary" else (-100,):
+            yield sample(t(*shape), targets, weights, ignored, kind=kind, gradient=kind != "large")
+    outside = np.array([0, -7, 2, -7])
+    yield sample(t(4, 3), outside, t(3, low=0.5, high=2.0), -7, note="an ignored target that is no class")
+
+
+@mistakes("weighted_class_losses")
+def unlike_weights(t: Maker) -> Iterator[Sample]:
+    """Yield other numbers of weights or targets."""
+    yield sample(t(5, 4), t.indices(5, below=4), t(3), -100, note="three weights for four classes")
+    yield sample(t(5, 4), t.indices(5, below=4), t(1), -100, note="one weight for four classes")
+    yield sample(t(5, 4), t.indices(1, below=4), t(4), -100, note="one target for five rows")
+
+
 @inputs("class_losses_backward")
 def taken_back(t: Maker) -> Iterator[Sample]:
     """Yield the same shapes for the backward function."""

@@ -26,16 +26,19 @@ INVALID_TARGET = IndexOutOfBounds("class_losses", IndexError, "Target {index} is
 
 
 @lru_cache(None)
-def forward(engine: Engine, d: dtype, wide: bool) -> Launch:
+def forward(engine: Engine, d: dtype, weighted: bool, wide: bool) -> Launch:
     """Return the kernel in which a work-item processes some targets, of which a row of ``count`` classes has
-    ``inner``.
+    ``inner``. With ``weighted``, each class has a weight.
     """
     c = CTYPES[d]
     parameters = (
+        *((reads("scale", c.memory), number("scale_at")) if weighted else ()),
         writes("losses", c.memory), writes("weights", c.memory), reads("x", c.memory), reads("target", "i64"),
         writes("errors", "i64"), number("ticket", "u32"), number("x_at"), number("target_at"), number("ignored", "i64"),
         *map(number, ("n", "per_item", "count", "inner")),
     )  # fmt: skip
+    scale = c.load("scale[scale_at + (INDEX)chosen]")
+    weight = f"good ? {scale} : ({c.value})0" if weighted else f"({c.value})counts"
     body = (
         "u32 wrong = 0; i64 value = 0;\nconst INDEX begin = GLOBAL_ID * per_item;\n"
         "const INDEX end = begin + per_item < n ? begin + per_item : n;\n"
@@ -46,11 +49,13 @@ def forward(engine: Engine, d: dtype, wide: bool) -> Launch:
         f"{c.value} loss = 0;\nif (good) {{\n"
         "const INDEX place = (i / inner * count + (INDEX)chosen) * inner + i % inner;\n"
         f"loss = -({c.load('x[x_at + place]')});\n}}\n"
-        f"losses[i] = {c.store('loss')};\nweights[i] = {c.store(f'({c.value})counts')};\n}}\n"
+        f"const {c.value} weight = {weight};\n"
+        f"losses[i] = {c.store('loss * weight' if weighted else 'loss')};\nweights[i] = {c.store('weight')};\n}}\n"
         "if (wrong) report_error(errors, ticket, value, 1, (i64)count);"
     )
     group = 1 if engine.traits.serial else None
-    return engine.compile(Source(f"class_losses_{d.name}", parameters, body, group=group, wide=wide))
+    name = f"{'weighted_' if weighted else ''}class_losses_{d.name}"
+    return engine.compile(Source(name, parameters, body, group=group, wide=wide))
 
 
 @lru_cache(None)
@@ -133,25 +138,37 @@ def _target_rows(d: dtype) -> str:
     )
 
 
-def _losses_for(d: dtype) -> Callable[..., tuple[StridedArray, StridedArray]] | None:
-    if d.category != FLOATING:
-        return None
+def _losses(x: StridedArray, target: StridedArray, scale: StridedArray | None, ignored: int, name: str) -> Any:
+    """Launch the kernel of losses, with or without weights of the classes."""
+    engine, shape = x.engine, (x.shape[0], *x.shape[2:])
+    if target.shape != shape:
+        raise RuntimeError(f"{name}: expected targets of shape {shape}, got {target.shape}")
+    if scale is not None and scale.shape != x.shape[1:2]:
+        raise RuntimeError(f"{name}: expected {x.shape[1]} weights, got an array of shape {scale.shape}")
+    outs = engine.empty(shape, x.dtype), engine.empty(shape, x.dtype)
+    x, target, n = contiguous(x), contiguous(target), outs[0].size
+    first: tuple[Any, ...] = ()
+    if scale is not None:
+        scale = contiguous(scale)
+        first = scale.buffer, scale.offset
+    errors, ticket = engine.errors.register(INVALID_TARGET, [])
+    per_item = GRAIN if engine.traits.serial else 1
+    wide = max(x.offset + x.size, target.offset + target.size) >= WIDE
+    forward(engine, x.dtype, scale is not None, wide)(
+        -(-n // per_item), *first, outs[0].buffer, outs[1].buffer, x.buffer, target.buffer, errors, ticket, x.offset,
+        target.offset, ignored, n, per_item, x.shape[1], prod(shape[1:]),
+    )  # fmt: skip
+    return outs
 
-    def class_losses(x: StridedArray, target: StridedArray, ignored: int) -> tuple[StridedArray, StridedArray]:
-        engine, shape = x.engine, (x.shape[0], *x.shape[2:])
-        if target.shape != shape:
-            raise RuntimeError(f"class_losses: expected targets of shape {shape}, got {target.shape}")
-        outs = engine.empty(shape, d), engine.empty(shape, d)
-        x, target, n = contiguous(x), contiguous(target), outs[0].size
-        errors, ticket = engine.errors.register(INVALID_TARGET, [])
-        per_item = GRAIN if engine.traits.serial else 1
-        forward(engine, d, max(x.offset + x.size, target.offset + target.size) >= WIDE)(
-            -(-n // per_item), outs[0].buffer, outs[1].buffer, x.buffer, target.buffer, errors, ticket, x.offset,
-            target.offset, ignored, n, per_item, x.shape[1], prod(shape[1:]),
-        )  # fmt: skip
-        return outs
 
-    return class_losses
+def class_losses(x: StridedArray, target: StridedArray, ignored: int) -> Any:
+    """Return the losses and 1 for each target that counts."""
+    return _losses(x, target, None, ignored, "class_losses")
+
+
+def weighted_class_losses(x: StridedArray, target: StridedArray, weight: StridedArray, ignored: int) -> Any:
+    """Return the losses times the weights of their classes, and these weights."""
+    return _losses(x, target, weight, ignored, "weighted_class_losses")
 
 
 def _mean_for(d: dtype) -> Callable[..., Any] | None:
@@ -202,6 +219,7 @@ def _losses_backward_for(d: dtype) -> Callable[..., StridedArray] | None:
 
 KERNELS: dict[str, Any] = {
     "mean_class_loss": DtypeSpecialized(_mean_for),
-    "class_losses": DtypeSpecialized(_losses_for),
+    "class_losses": DtypeSpecialized(lambda d: class_losses if d.category == FLOATING else None),
+    "weighted_class_losses": DtypeSpecialized(lambda d: weighted_class_losses if d.category == FLOATING else None),
     "class_losses_backward": DtypeSpecialized(_losses_backward_for),
 }

@@ -112,8 +112,9 @@ def text(serial: bool, d: dtype, width: int, adjoint: bool, wide: bool) -> Sourc
             f"INDEPENDENT\nfor (u32 j = 0; j < n; ++j) sums[j] += w * {c.load('line[j]')};\n}}\n"
             f"INDEPENDENT\nfor (u32 j = 0; j < n; ++j) out[row * tail + j0 + j] = {c.store('sums[j]')};\n}}\n"
         )
-        line = f"if (tail == 1) {{\nconst INDEX j = 0;\n{one}}} else {{\n{block}}}\n"
-        spread = ""
+        line, spread = block, _lines(d, width)
+        if adjoint:
+            line, spread = f"if (tail == 1) {{\nconst INDEX j = 0;\n{one}}} else {{\n{block}}}\n", ""
         if adjoint and c.memory == c.value:  # a sum is stored once in 16 bits
             spread = (
                 f"if (tail == 1) {{\nfor (INDEX row = begin; row < end; row += count) {{\n"
@@ -141,6 +142,25 @@ def text(serial: bool, d: dtype, width: int, adjoint: bool, wide: bool) -> Sourc
         )
     name = "resample_adjoint" if adjoint else "resample"
     return Source(f"{name}_{d.name}_{width}", head, body, wide=wide)
+
+
+def _lines(d: dtype, width: int) -> str:
+    """Return the statements for the rows of a work-item along the last dim, plane by plane, and the start of others.
+
+    The loop over a plane has no branch, so that compilers vectorize it.
+    """
+    c, unroll = CTYPES[d], "UNROLL\n" if width <= 16 else ""
+    return (
+        "if (tail == 1) {\nINDEX plane = begin / count, i = begin % count;\nfor (INDEX row = begin; row < end;) {\n"
+        "const u32 n = (u32)(count - i < end - row ? count - i : end - row);\n"
+        f"GLOBAL const {c.memory}* const from = x + (x_at + plane * size);\n"
+        f"GLOBAL const i64* const starts_here = start + i;\n"
+        f"GLOBAL const {c.memory}* const weights_here = weight + i * {width};\n"
+        f"INDEPENDENT\nfor (u32 j = 0; j < n; ++j) {{\n{c.value} sum = 0;\n{unroll}"
+        f"for (u32 k = 0; k < {width}u; ++k) {{\nconst {c.value} w = {c.load(f'weights_here[j * {width}u + k]')};\n"
+        f"const {c.value} term = w * {c.load('from[(u32)starts_here[j] + k]')};\nsum += w == 0 ? 0 : term;\n}}\n"
+        f"out[row + j] = {c.store('sum')};\n}}\nrow += n;\ni = 0;\n++plane;\n}}\n}} else {{\n"
+    )
 
 
 KERNELS: dict[str, Any] = {"resample": _for(_resample), "resample_adjoint": _for(_resample_adjoint)}

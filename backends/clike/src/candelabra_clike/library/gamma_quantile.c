@@ -9,7 +9,7 @@ FUNCTION f64 probability_f64(u64 w) {
 
 FUNCTION f64 balance_f64(f64 eta) {
     /* The l of the sign of eta with exp(l) - 1 - l == eta**2 / 2. */
-    const f64 half = 0.5 * eta * eta, start = 1.0 + half;
+    const f64 energy = 0.5 * eta * eta, start = 1.0 + energy;
     f64 p = -2.553644914756026e-05, l;
     if (abs_f64(eta) < 1.5) {
         p = p * eta + 5.878894767783657e-05;
@@ -23,7 +23,7 @@ FUNCTION f64 balance_f64(f64 eta) {
     }
     const int count = abs_f64(eta) < 0.4 ? 0 : abs_f64(eta) < 1.5 ? 1 : 2;
     for (int k = 0; k < count; ++k) {
-        const f64 slope = expm1_f64(l), step = (slope - l - half) / slope;
+        const f64 slope = expm1_f64(l), step = (slope - l - energy) / slope;
         l -= step / (1.0 - 0.5 * step * ((slope + 1.0) / slope));
     }
     return l;
