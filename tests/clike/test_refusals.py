@@ -146,6 +146,10 @@ REFUSED: dict[str, tuple[Callable[[Table, Array], object], type[Exception], str]
         lambda t, a: t["class_losses"](a(2, 3), a(3, d=cd.int64), -100), RuntimeError,
         r"class_losses: expected targets of shape \(2,\), got \(3,\)",
     ),
+    "losses with other weights": (
+        lambda t, a: t["weighted_class_losses"](a(2, 3), a(2, d=cd.int64), a(1), -100), RuntimeError,
+        r"weighted_class_losses: expected 3 weights, got an array of shape \(1,\)",
+    ),
     "bags": (
         lambda t, a: t["bag_sums"](a(2, 3), a(3, d=cd.int64), a(1, d=cd.int64), a(2), False, False), RuntimeError,
         "bags are a matrix, vectors of indices and starts, and a scale for each index",

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from candelabra.autograd import grad
+from candelabra.autograd import grad, gradcheck, gradgradcheck
 from candelabra.nn import functional as F
 from scipy import special
 
@@ -235,3 +235,20 @@ def test_class_losses_needs_a_target_for_each_vector() -> None:
 
     with pytest.raises(RuntimeError, match=r"expected a target for each vector along dim 1 of \[2, 3\], got .* \[1\]"):
         class_losses(tensor(np.zeros((2, 3))), tensor(np.array([0])), -100)
+
+
+def test_weighted_class_losses_need_a_weight_for_each_class() -> None:
+    """Weights of another number are an error, even if they would broadcast."""
+    from candelabra.nn._operators.classification import weighted_class_losses
+
+    with pytest.raises(RuntimeError, match=r"expected a weight for each of 3 classes, got weights of shape \[1\]"):
+        weighted_class_losses(tensor(np.zeros((2, 3))), tensor(np.array([0, 1])), tensor(np.ones(1)), -100)
+
+
+def test_weights_of_classes_have_gradients() -> None:
+    """The mean by weights is differentiable in scores and weights, to second order; ignored targets add nothing."""
+    scores, weight = tensor(normal(5, 3)).requires_grad_(), tensor(normal(3) ** 2 + 0.5).requires_grad_()
+    target = tensor(np.array([0, 2, -100, 1, 2]))
+    assert gradcheck(lambda x, w: F.nll_loss(x, target, w), (scores, weight))
+    assert gradcheck(lambda x, w: F.nll_loss(x, target, w, reduction="none"), (scores, weight))
+    assert gradgradcheck(lambda x, w: F.cross_entropy(x, target, w), (scores, weight))

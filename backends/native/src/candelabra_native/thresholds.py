@@ -39,7 +39,8 @@ FAMILIES: Final[dict[str, int | None]] = {
     "copies": 1 << 15, "concatenation": 1 << 17, "creation": 1 << 16, "masking": 1 << 13, "indexing": 1 << 16,
     "scattering": 1 << 13, "searching": ALWAYS, "sorting": NEVER, "resampling": ALWAYS, "reinterpreting": 1 << 15,
     "clamping": 1 << 13, "frexp": 1 << 12, "grid_sampling": ALWAYS, "optimizers": ALWAYS, "random": ALWAYS,
-    "multinomial": ALWAYS, "bags": ALWAYS, "alignments": ALWAYS, "padding": ALWAYS,
+    "gamma_numbers": ALWAYS, "label_margins": ALWAYS, "multinomial": ALWAYS, "bags": ALWAYS, "alignments": ALWAYS,
+    "padding": ALWAYS,
 }  # fmt: skip
 """The least size of a native call. Where the owner has no kernel, the native one serves all sizes."""
 

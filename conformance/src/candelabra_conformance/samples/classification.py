@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -25,6 +26,54 @@ def scored(t: Maker) -> Iterator[Sample]:
             yield sample(t(*shape), targets, ignored, kind=kind, gradient=kind != "large")
     outside = np.array([0, -7, 2, -7])
     yield sample(t(4, 3), outside, -7, note="an ignored target that is no class")
+
+
+@inputs("weighted_class_losses")
+def weighted(t: Maker) -> Iterator[Sample]:
+    """Yield every shape with a weight for each class."""
+    for shape, kind in SHAPES:
+        targets, weights = t.indices(shape[0], *shape[2:], below=shape[1]), t(shape[1], low=0.5, high=2.0)
+        for ignored in (-100, 1) if kind == "ordinary" else (-100,):
+            yield sample(t(*shape), targets, weights, ignored, kind=kind, gradient=kind != "large")
+    outside = np.array([0, -7, 2, -7])
+    yield sample(t(4, 3), outside, t(3, low=0.5, high=2.0), -7, note="an ignored target that is no class")
+
+
+@mistakes("weighted_class_losses")
+def unlike_weights(t: Maker) -> Iterator[Sample]:
+    """Yield other numbers of weights or targets."""
+    yield sample(t(5, 4), t.indices(5, below=4), t(3), -100, note="three weights for four classes")
+    yield sample(t(5, 4), t.indices(5, below=4), t(1), -100, note="one weight for four classes")
+    yield sample(t(5, 4), t.indices(1, below=4), t(4), -100, note="one target for five rows")
+
+
+def _lists_of_labels(t: Maker, rows: int, classes: int) -> Any:
+    """Return labels up to the first -1 in some rows, without an end in others, and lists with repeated labels."""
+    labels = np.array(t.indices(rows, classes, below=classes))
+    labels[1::2, classes // 2 :] = -1
+    return labels
+
+
+@inputs("label_margins", "label_margins_backward")
+def labelled(t: Maker) -> Iterator[Sample]:
+    """Yield rows with some labels, with as many as classes, and without any."""
+    shapes = (
+        ((5, 4), "ordinary"),
+        ((0, 3), "zero-size"),
+        ((1, 1), "length-1"),
+        ((4, 3), "ordinary"),
+        ((301, 11), "large"),
+    )
+    for (rows, classes), kind in shapes:
+        first = (t(rows),) if t.operator == "label_margins_backward" else ()
+        labels = _lists_of_labels(t, rows, classes)
+        yield sample(*first, t(rows, classes), labels, kind=kind, gradient=kind != "large")
+
+
+@mistakes("label_margins")
+def unlike_labels(t: Maker) -> Iterator[Sample]:
+    """Yield targets of another shape."""
+    yield sample(t(5, 4), t.indices(1, 4, below=4), note="one list of labels for five rows")
 
 
 @inputs("class_losses_backward")

@@ -50,7 +50,17 @@ def get_ema_multi_avg_fn(decay: float = 0.999) -> MultiAverage:
     Raises ``ValueError`` for a decay rate outside of 0 to 1.
     """
     _check_decay(decay)
-    return _in_place(get_ema_avg_fn(decay))
+    average, weight = get_ema_avg_fn(decay), 1 - decay
+
+    def update(averages: Sequence[Tensor], values: Sequence[Tensor], count: Any) -> None:
+        with no_grad():
+            for old, value in zip(averages, values):
+                if old.dtype is value.dtype and (old.is_floating_point() or old.is_complex()):
+                    old.lerp_(value, weight)
+                else:
+                    old.copy_(average(old, value, count))
+
+    return update
 
 
 def get_swa_multi_avg_fn() -> MultiAverage:

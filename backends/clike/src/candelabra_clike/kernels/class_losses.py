@@ -34,15 +34,16 @@ def compiled(engine: Engine, source: Callable[..., Source], *form: Any) -> Launc
 
 
 @built("class_losses")
-def forward(d: dtype, serial: bool, wide: bool) -> Source:
+def forward(d: dtype, serial: bool, weighted: bool, wide: bool) -> Source:
     """Return the kernel in which a work-item processes some targets, of which a row of ``count`` classes has
-    ``inner``.
+    ``inner``. With ``weighted``, each class has a weight.
     """
-    k = KernelBuilder(f"class_losses_{d.name}", wide)
+    k = KernelBuilder(f"{'weighted_' * weighted}class_losses_{d.name}", wide)
     losses, weights = k.writes("losses", d), k.writes("weights", d)
     x, target = k.reads("x", d), k.reads("target", "i64")
     errors, (x_at, target_at) = IndexErrors(k), k.numbers("x_at", "target_at")
     ignored, (n, per_item, count, inner) = k.number("ignored", "i64"), k.numbers("n", "per_item", "count", "inner")
+    scale, scale_at = (k.reads("scale", d), k.number("scale_at")) if weighted else (None, None)
     errors.declare()
     with k.share("i", n, per_item) as i:
         chosen = k.let("chosen", target[target_at + i])
@@ -51,10 +52,14 @@ def forward(d: dtype, serial: bool, wide: bool) -> Source:
         with k.when(counts & ~good):
             errors.note(chosen)
         loss = k.variable("loss", constant(value_type(d), 0))
+        weight = k.variable("weight", cast(value_type(d), good))
         with k.when(good):
             k.assign(loss, -x[x_at + _offset(i, chosen, count, inner)])
+            if scale is not None and scale_at is not None:
+                k.assign(weight, scale[scale_at + cast(INDEX, chosen)])
+                k.assign(loss, loss * weight)
         losses[i] = loss
-        weights[i] = cast(value_type(d), counts)
+        weights[i] = weight
     errors.report(1, count)
     return k.source(group=1 if serial else None)
 
@@ -131,26 +136,37 @@ def backward(d: dtype, serial: bool, single_target: bool, wide: bool) -> Source:
     return k.source(group=1)
 
 
-def _losses_for(d: dtype) -> Callable[..., tuple[StridedArray, StridedArray]] | None:
-    if d.category != FLOATING:
-        return None
+def _losses(x: StridedArray, target: StridedArray, scale: StridedArray | None, ignored: int, name: str) -> Any:
+    """Launch the kernel of losses, with or without weights of the classes."""
+    engine, shape = x.engine, (x.shape[0], *x.shape[2:])
+    if target.shape != shape:
+        raise RuntimeError(f"{name}: expected targets of shape {shape}, got {target.shape}")
+    if scale is not None and scale.shape != x.shape[1:2]:
+        raise RuntimeError(f"{name}: expected {x.shape[1]} weights, got an array of shape {scale.shape}")
+    outs = engine.empty(shape, x.dtype), engine.empty(shape, x.dtype)
+    x, target, n = contiguous(x), contiguous(target), outs[0].size
+    weights: tuple[Any, ...] = ()
+    if scale is not None:
+        scale = contiguous(scale)
+        weights = scale.buffer, scale.offset
+    errors, ticket = engine.errors.register(INVALID_TARGET, [])
+    per_item = GRAIN if engine.traits.serial else 1
+    wide = max(x.offset + x.size, target.offset + target.size) >= WIDE
+    compiled(engine, forward, x.dtype, engine.traits.serial, scale is not None, wide)(
+        -(-n // per_item), outs[0].buffer, outs[1].buffer, x.buffer, target.buffer, errors, ticket, x.offset,
+        target.offset, ignored, n, per_item, x.shape[1], prod(shape[1:]), *weights,
+    )  # fmt: skip
+    return outs
 
-    def class_losses(x: StridedArray, target: StridedArray, ignored: int) -> tuple[StridedArray, StridedArray]:
-        engine, shape = x.engine, (x.shape[0], *x.shape[2:])
-        if target.shape != shape:
-            raise RuntimeError(f"class_losses: expected targets of shape {shape}, got {target.shape}")
-        outs = engine.empty(shape, d), engine.empty(shape, d)
-        x, target, n = contiguous(x), contiguous(target), outs[0].size
-        errors, ticket = engine.errors.register(INVALID_TARGET, [])
-        per_item = GRAIN if engine.traits.serial else 1
-        wide = max(x.offset + x.size, target.offset + target.size) >= WIDE
-        compiled(engine, forward, d, engine.traits.serial, wide)(
-            -(-n // per_item), outs[0].buffer, outs[1].buffer, x.buffer, target.buffer, errors, ticket, x.offset,
-            target.offset, ignored, n, per_item, x.shape[1], prod(shape[1:]),
-        )  # fmt: skip
-        return outs
 
-    return class_losses
+def class_losses(x: StridedArray, target: StridedArray, ignored: int) -> Any:
+    """Return the losses and 1 for each target that counts."""
+    return _losses(x, target, None, ignored, "class_losses")
+
+
+def weighted_class_losses(x: StridedArray, target: StridedArray, weight: StridedArray, ignored: int) -> Any:
+    """Return the losses times the weights of their classes, and these weights."""
+    return _losses(x, target, weight, ignored, "weighted_class_losses")
 
 
 def _mean_for(d: dtype) -> Callable[..., Any] | None:
@@ -201,6 +217,7 @@ def _losses_backward_for(d: dtype) -> Callable[..., StridedArray] | None:
 
 KERNELS: dict[str, Any] = {
     "mean_class_loss": DtypeSpecialized(_mean_for),
-    "class_losses": DtypeSpecialized(_losses_for),
+    "class_losses": DtypeSpecialized(lambda d: class_losses if d.category == FLOATING else None),
+    "weighted_class_losses": DtypeSpecialized(lambda d: weighted_class_losses if d.category == FLOATING else None),
     "class_losses_backward": DtypeSpecialized(_losses_backward_for),
 }

@@ -29,6 +29,8 @@ GRAIN = 2048
 """Elements of the result per work-item on serial devices."""
 BLOCK = 256
 """Elements of a row that are accumulated together."""
+UNROLLED = 16
+"""The number of weights of a row up to which the loop over them is unrolled."""
 
 
 def _run(x: StridedArray, dim: int, start: StridedArray, weight: StridedArray, size: int, adjoint: bool) -> Any:
@@ -115,12 +117,12 @@ class ResamplingKernel:
         k = self.kernel
         begin = k.let("begin", k.item * self.per_item)
         end = k.let("end", begin + least(self.rows - begin, self.per_item))
-        if self.adjoint and not self.dtype.is_half:  # a sum is stored once in 16 bits
-            with k.when(self.tail == 1):
-                self._scatter_rows(begin, end)
-            with k.otherwise():
-                self._each_row(begin, end)
-        else:
+        if self.adjoint and self.dtype.is_half:  # a sum is stored once in 16 bits
+            self._each_row(begin, end)
+            return
+        with k.when(self.tail == 1):
+            (self._scatter_rows if self.adjoint else self._last_dim)(begin, end)
+        with k.otherwise():
             self._each_row(begin, end)
 
     def _each_row(self, begin: Value, end: Value) -> None:
@@ -139,13 +141,13 @@ class ResamplingKernel:
                         k.assign(first, first + 1)
             else:
                 self._find_first(i, first)
-            if self.adjoint and not self.dtype.is_half:
-                self._blocks(plane, row, i, first)
-            else:
+            if self.adjoint and self.dtype.is_half:
                 with k.when(self.tail == 1):
                     self._element(plane, row, i, first, constant(INDEX, 0))
                 with k.otherwise():
                     self._blocks(plane, row, i, first)
+            else:
+                self._blocks(plane, row, i, first)
             k.assign(i, i + 1)
             with k.when(i == self.count):
                 k.assign(i, 0)
@@ -206,6 +208,27 @@ class ResamplingKernel:
                     sums[j] = sums[j] + weight * line[j]
             with k.loop("j", 0, many, independent=True) as j:
                 self.out[row * self.tail + block + j] = sums[j]
+
+    def _last_dim(self, begin: Value, end: Value) -> None:
+        """Compute rows of one element, plane by plane. The loop over a plane has no branch: compilers vectorize it."""
+        k = self.kernel
+        number, i = k.variable("number", begin // self.count), k.variable("i", begin % self.count)
+        row = k.variable("row", begin)
+        with k.repeat(row < end):
+            many = k.let("many", cast("u32", least(self.count - i, end - row)))
+            plane = k.pointer("plane", self.x, self.x_at + number * self.size)
+            starts, weights = k.pointer("starts_here", self.start, i), k.pointer("w", self.weight, i * self.width)
+            to = k.pointer("to", self.out, row)
+            with k.loop("j", 0, many, independent=True) as j:
+                total = k.variable("sum", constant(self.type, 0))
+                with k.loop("n", constant("u32", 0), self.width, unrolled=self.width <= UNROLLED) as n:
+                    weight = k.let("weight_here", weights[j * self.width + n])
+                    term = k.let("term", weight * plane[cast("u32", starts[j]) + n])
+                    k.assign(total, total + select(weight == 0, 0, term))
+                to[j] = total
+            k.assign(row, row + many)
+            k.assign(i, 0)
+            k.assign(number, number + 1)
 
     def _scatter_rows(self, begin: Value, end: Value) -> None:
         """Compute whole planes along the last dim: each row of the matrix is added to a line of the result."""

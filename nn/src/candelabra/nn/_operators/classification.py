@@ -14,7 +14,7 @@ from candelabra.typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from candelabra.typing import Index, Shape, Tensor
 
-where, cast, gather = record("where"), record("cast"), record("gather")
+where, cast = record("where"), record("cast")
 new_full, scatter_add = record("new_full"), record("scatter_add")
 log_softmax = record("log_softmax")
 
@@ -88,6 +88,46 @@ class_losses.vjp(
 class_losses_backward.vjp(grad=lambda g, target, ignored: class_losses(g, target, ignored).losses)
 for _record in (class_losses, class_losses_backward):
     _record.batched(batching.with_examples_along_dim_0(_record))
+
+
+def _weighted_shapes(input: Tensor, target: Tensor, weight: Tensor, ignored: int) -> tuple[Ints, Ints]:
+    shape, weights, count = targets_of(input, target), shape_of(weight), shape_of(input)[1]
+    if weights != (count,):
+        raise RuntimeError(f"expected a weight for each of {count} classes, got weights of shape {list(weights)}")
+    return shape, shape
+
+
+@operator(by(_weighted_shapes), result=(same, same), accepts="real floating", method=False, public=False, out=False)
+def weighted_class_losses(input: Tensor, target: Index, weight: Tensor, ignored: int) -> ClassLosses:
+    """:func:`class_losses` times the weights of the targets' classes (C), and these weights."""
+    _weighted_shapes(input, target, weight, ignored)
+    losses = class_losses.canonical(input, target, ignored).losses
+    kept, safe = _kept(target, ignored)
+    weights = weight.index_select(0, safe.reshape((-1,))).reshape(safe.shape)
+    left_out = kept.logical_not()
+    return ClassLosses((losses * weights).masked_fill(left_out, 0), weights.masked_fill(left_out, 0))
+
+
+def _weight_vjp(
+    input: Tensor, target: Tensor, weight_spec: Any, ignored: int, g_losses: Any = None, g_weights: Any = None
+) -> Tensor:
+    """Add what each target passes on to the weight of its class: its loss, and 1 as its weight."""
+    losses, ones = class_losses.canonical(input, target, ignored)
+    each = None if g_losses is None else g_losses * losses
+    if g_weights is not None:
+        each = g_weights * ones if each is None else each + g_weights * ones
+    _, safe = _kept(target, ignored)
+    zeros = new_full(input, weight_spec.shape, 0)
+    out: Tensor = scatter_add(zeros, 0, safe.reshape((-1,)), each.reshape((-1,)))  # type: ignore[union-attr]
+    return out
+
+
+weighted_class_losses.vjp(
+    input=lambda g_losses, target, weights, input_spec, ignored: class_losses_backward.canonical(
+        g_losses * weights, target, input_spec.shape, ignored
+    ),
+    weight=_weight_vjp,
+)
 
 
 class MeanClassLoss(NamedTuple):
@@ -220,9 +260,9 @@ def _smoothed(
     reduction: str,
     smoothing: float,
 ) -> Tensor:
-    losses, weights, kept = _selected(logs, target, weight, ignore_index)
+    losses, weights = _selected(logs, target, weight, ignore_index)
     everywhere = logs if weight is None else logs * _class_weights(weight, logs, classes)
-    uniform = (-everywhere.sum(classes)).masked_fill(kept.logical_not(), 0)
+    uniform = (-everywhere.sum(classes)).masked_fill(target == ignore_index, 0)
     mixed = losses * (1 - smoothing) + uniform * (smoothing / logs.shape[classes])
     return mixed.sum() / weights.sum() if reduction == "mean" else reduced(mixed, reduction)
 
@@ -260,7 +300,7 @@ def _nll(input: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int
             return loss
         losses = class_losses.canonical(input, target, ignore_index).losses
         return reduced(losses, reduction)
-    losses, weights, _ = _selected(input, target, weight, ignore_index)
+    losses, weights = _selected(input, target, weight, ignore_index)
     return losses.sum() / weights.sum() if reduction == "mean" else reduced(losses, reduction)
 
 
@@ -288,8 +328,8 @@ def _check_classes(input: Tensor, target: Tensor) -> None:
         raise RuntimeError(f"size mismatch (got input: {shape} , target: {classes}")
 
 
-def _selected(logs: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the loss of each target, its weight (0 if it is ignored), and whether it counts."""
+def _selected(logs: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int) -> tuple[Tensor, Tensor]:
+    """Return the loss of each target, and its weight, which is 0 if it is ignored."""
     if weight is not None:
         _class_weights(weight, logs, 1 if logs.ndim > 1 else 0)
         if weight.dtype is not logs.dtype:
@@ -300,17 +340,13 @@ def _selected(logs: Tensor, target: Tensor, weight: Tensor | None, ignore_index:
     if single:
         logs, shape = logs.unsqueeze(0), tuple(target.shape)
         target = target.reshape((1,))
-    kept, safe = _kept(target, ignore_index)
-    scores = gather(logs, 1, safe.unsqueeze(1)).squeeze(1)
     if weight is None:
-        weights = cast(kept, dtype=logs.dtype)
+        losses, weights = class_losses.canonical(logs, target, ignore_index)
     else:
-        weights = weight.index_select(0, safe.reshape((-1,))).reshape(safe.shape) * cast(kept, dtype=weight.dtype)
-    # As in class_losses, an ignored class is filled, not multiplied by 0.
-    losses = -(scores if weight is None else scores * weights).masked_fill(kept.logical_not(), 0)
+        losses, weights = weighted_class_losses.canonical(logs, target, weight, ignore_index)
     if single and not shape:
-        losses, weights, kept = losses.squeeze(0), weights.squeeze(0), kept.squeeze(0)
-    return losses, weights, kept
+        losses, weights = losses.squeeze(0), weights.squeeze(0)
+    return losses, weights
 
 
 @by

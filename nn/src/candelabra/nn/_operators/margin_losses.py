@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from candelabra.backend import broadcast_shapes
 from candelabra.dtypes import int64
-from candelabra.library import highest, operator, public, record, shape_of
+from candelabra.library import by, highest, operator, public, record, shape_of
 from candelabra.nn._operators.activations import log_sigmoid
 from candelabra.nn._operators.losses import (
     Ints,
@@ -20,9 +20,9 @@ from candelabra.nn._operators.norms import vector_norm
 from candelabra.typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from candelabra.typing import Tensor
+    from candelabra.typing import Index, Tensor
 
-where = record("where")
+where, cast, scatter_add = record("where"), record("cast"), record("scatter_add")
 new_arange = record("new_arange")
 
 
@@ -234,6 +234,55 @@ def _target_shape(input: Tensor, target: Tensor, *_: Any) -> Ints:
     return shape_of(target)
 
 
+def _label_pairs(input: Tensor, target: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the labels (N, T), which pairs with other classes count (N, T, C), and by how much each falls short.
+
+    The labels of a row end before the first -1, and class 0 stands in the place of what follows.
+    """
+    classes = input.shape[1]
+    numbers: Any = new_arange(input, 0, 1, classes, dtype=int64)
+    end = where(target == -1, numbers, classes).amin(1, True)
+    is_label = numbers < end
+    # gather() refuses a label that is out of bounds, also one below -1.
+    labels = where(is_label, target, 0)
+    named = ((labels.unsqueeze(2) == numbers) & is_label.unsqueeze(2)).any(1)
+    shortfall = (1 - input.gather(1, labels).unsqueeze(2) + input.unsqueeze(1)).relu()
+    return labels, is_label.unsqueeze(2) & named.logical_not().unsqueeze(1), shortfall
+
+
+def _label_margins_shape(input: Tensor, target: Tensor) -> Ints:
+    shape = shape_of(input)
+    if len(shape) != 2 or shape_of(target) != shape:
+        raise RuntimeError(
+            f"label_margins(): expected scores (N, C) and targets of this shape, got {list(shape)} and "
+            f"{list(shape_of(target))}"
+        )
+    return shape[:1]
+
+
+@operator(by(_label_margins_shape), accepts="real floating", method=False, public=False, out=False)
+def label_margins(input: Tensor, target: Index) -> Tensor:
+    """The loss of each row of :func:`multilabel_margin_loss`, for scores and targets (N, C)."""
+    _label_margins_shape(input, target)
+    _, pairs, shortfall = _label_pairs(input, target)
+    losses: Tensor = where(pairs, shortfall, 0).sum((1, 2)) / input.shape[1]
+    return losses
+
+
+@operator(by(lambda grad, input, target: shape_of(input)), accepts="real floating", method=False, public=False,
+          out=False)  # fmt: skip
+def label_margins_backward(grad: Tensor, input: Tensor, target: Index) -> Tensor:
+    """The gradient of the scores: ``grad / C`` times the pairs that fall short, less for labels and more for others."""
+    labels, pairs, shortfall = _label_pairs(input, target)
+    short = cast(pairs & (shortfall > 0), dtype=input.dtype)
+    counts = scatter_add(short.sum(1), 1, labels, -short.sum(2))
+    out: Tensor = counts * (grad / input.shape[1]).unsqueeze(1)
+    return out
+
+
+label_margins.vjp(input=lambda g, input, target: label_margins_backward.canonical(g, input, target))
+
+
 @operator(loss_rule(_rows_shape), check=_check_label_values, promote=highest, out=False,
           namespace="nn.functional", autocast="float32")  # fmt: skip
 def multilabel_margin_loss(
@@ -252,18 +301,8 @@ def multilabel_margin_loss(
     rows = _rows(input)
     if tuple(target.shape) != tuple(input.shape):
         raise RuntimeError(f"inconsistent target size: {list(target.shape)} for input of size: {list(input.shape)}")
-    classes = rows.shape[1]
     _check_dtype(target)
-    labels = target.reshape(rows.shape)
-    numbers: Any = new_arange(input, 0, 1, classes, dtype=int64)
-    end = where(labels == -1, numbers, classes).amin(1, True)
-    is_label = numbers < end
-    # gather() refuses a label that is out of bounds, also one below -1.
-    labels = where(is_label, labels, 0)
-    named = ((labels.unsqueeze(2) == numbers) & is_label.unsqueeze(2)).any(1)
-    shortfall = (1 - rows.gather(1, labels).unsqueeze(2) + rows.unsqueeze(1)).relu()
-    pairs = is_label.unsqueeze(2) & named.logical_not().unsqueeze(1)
-    losses = where(pairs, shortfall, 0).sum((1, 2)) / classes
+    losses = label_margins.canonical(rows, target.reshape(rows.shape))
     return reduced(losses if input.ndim == 2 else losses.squeeze(0), reduction)
 
 

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from candelabra.typing import Sequence, Tensor
 
 index_select, cat, new_arange = record("index_select"), record("cat"), record("new_arange")
+constant_pad_nd = record("constant_pad_nd")
 
 Ints = tuple[int, ...]
 RANKS = ((2, 2), (2, 3), (4, 3), (4, 4), (6, 4), (6, 5))
@@ -87,22 +88,8 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
         input = float32_on_host(input)
     if mode != "constant" and any(pad) and input.numel():
         return pad_around(input, tuple(pad), mode)
-    out = input
-    for dim, before, after in _padded_dims(pad, input.ndim):
-        out = _constant(out, dim, before, after, value or 0)
-    return out.clone() if out is input else out
-
-
-def _constant(x: Tensor, dim: int, before: int, after: int, value: float) -> Tensor:
-    """Pad one dim with a value; negative sizes remove elements."""
-    start = max(0, -before)
-    kept = max(0, x.shape[dim] - start - max(0, -after))
-    pieces = [x.narrow(dim, start if kept else 0, kept)]
-    for size, position in ((before, 0), (after, 1)):
-        if size > 0:
-            shape = (*x.shape[:dim], size, *x.shape[dim + 1 :])
-            pieces.insert(position * len(pieces), x.new_full(shape, value))
-    return cat(pieces, dim) if len(pieces) > 1 else pieces[0]
+    padded: Tensor = constant_pad_nd(input, tuple(pad), value or 0)
+    return padded
 
 
 # -- values of the tensor itself --------------------------------------------------------------------------------------

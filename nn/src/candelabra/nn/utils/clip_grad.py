@@ -18,6 +18,11 @@ def _gradients(parameters: Iterable[Any] | Tensor) -> list[Any]:
     return [parameter.grad for parameter in found if parameter.grad is not None]
 
 
+def _on(device: Any, x: Any) -> Any:
+    """Return a tensor on a device. The comparison costs a fraction of ``to`` on a tensor that is there."""
+    return x if x.device == device else x.to(device)
+
+
 def get_total_norm(
     tensors: Iterable[Any] | Tensor,
     norm_type: float = 2.0,
@@ -36,7 +41,8 @@ def get_total_norm(
     first = found[0].device
     divided = [x for x in found if hasattr(x, "device_mesh")]
     with no_grad():
-        norms = [cd.linalg.vector_norm(x, order).to(first) for x in found if not hasattr(x, "device_mesh")]
+        whole = [x for x in found if not hasattr(x, "device_mesh")] if divided else found
+        norms = [_on(first, cd.linalg.vector_norm(x, order)) for x in whole]
         if divided:  # parts of tensors, whose norms are those of the whole
             from candelabra.distributed.tensor._dtensor import total_norm
 
@@ -61,7 +67,7 @@ def clip_grads_with_norm_(
     with no_grad():
         factor = (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)
         for g in gradients:
-            g.mul_(factor.to(g.device))
+            g.mul_(_on(g.device, factor))
 
 
 def clip_grad_norm_(
