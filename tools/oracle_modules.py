@@ -2,9 +2,9 @@
 
 ``python tools/oracle_modules.py [NAME...]`` (with a Python that has both, such as that of ``make oracle``) makes every
 module of ``torch.testing._internal.common_modules.module_db`` in both libraries, for training and for evaluation, in
-float32 and float64. It compares printed forms, keys and metadata of the state, results and gradients from the same
-parameters, buffers afterwards, copies and pickles, initial values, and the errors of ``module_db``. A module passes if
-there is no difference.
+float32 and float64. It compares base classes, names of arguments and attributes, printed forms, keys and metadata of
+the state, results and gradients from the same parameters, buffers afterwards, copies and pickles, initial values, and
+the errors of ``module_db``. A module passes if there is no difference.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import argparse
 import copy
 import fnmatch
 import functools
+import inspect
 import pickle  # noqa: TID251 - modules of users are pickled
 import re
 import sys
@@ -113,6 +114,20 @@ def gradients(library: Any, module: Any, out: Any, inputs: list[Any]) -> list[An
     return [library.zeros_like(t) if g is None else g for g, t in zip(found, sources, strict=True)]
 
 
+def class_differs(cls: type) -> Iterator[str]:
+    """Yield the public classes that only one of two namesakes is a subclass of, and arguments that one lacks."""
+    ours = namesake(cls)
+    for other in vars(torch.nn).values():
+        if isinstance(other, type) and issubclass(other, torch.nn.Module):
+            found, expected = issubclass(ours, namesake(other)), issubclass(cls, other)
+            if found != expected:
+                yield f"is {'a' if found else 'no'} {other.__name__}, PyTorch's is {'a' if expected else 'no'}"
+    for method in ("__init__", "forward"):
+        names, standard = (list(inspect.signature(getattr(c, method)).parameters) for c in (ours, cls))
+        if lacking := [name for name in standard if name not in (*names, "args", "kwargs")]:
+            yield f"{method} lacks {', '.join(lacking)}"
+
+
 def sample_differs(info: Any, sample: Any, dtype: torch.dtype, training: bool) -> Iterator[str]:
     """Yield the differences of one sample: construction, state, initial values, then those of the calls."""
     seeded(0)
@@ -124,6 +139,8 @@ def sample_differs(info: Any, sample: Any, dtype: torch.dtype, training: bool) -
     )
     if printed(module) != printed(peer):
         yield f"prints {printed(module)!r}, PyTorch {printed(peer)!r}"
+    if lacking := [name for name in dir(peer) if name[0] != "_" and not hasattr(module, name)]:
+        yield f"lacks {', '.join(lacking)}"
     yield from filter(None, (state_differs(module, peer),))
     if sample.forward_input is None:
         return
@@ -209,7 +226,8 @@ def error_differs(info: Any, dtype: torch.dtype, training: bool) -> Iterator[str
 
 def judge(info: Any) -> tuple[str, int, list[str]]:
     """Return the status of a module, the number of its samples, and its differences."""
-    found: dict[str, None] = {}
+    differences, error = attempt(lambda: list(class_differs(info.module_cls)))
+    found = dict.fromkeys(differences or ([words(error)] if error else []))
     samples = 0
     for dtype in (torch.float32, torch.float64):
         if dtype not in info.dtypes:

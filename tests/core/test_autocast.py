@@ -174,6 +174,8 @@ def test_decorator_and_threads(x: cd.Tensor) -> None:
 
     assert product(x).dtype is HALF
     assert product.__doc__ == "Return a product."
+    same = cd.amp.autocast_mode.autocast_decorator(autocast("cpu"), cd.matmul)
+    assert same(x, x).dtype is HALF
     seen: list[cd.dtype] = []
     with autocast("cpu"):
         thread = threading.Thread(target=lambda: seen.append((x @ x).dtype))

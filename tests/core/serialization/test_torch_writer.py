@@ -156,6 +156,16 @@ def test_what_pytorch_cannot_read_is_refused(tmp_path: Path) -> None:
         cd.save([], tmp_path / "x", "zip")
 
 
+def test_checksums_of_large_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Threads compute the checksums of large records; every record has its own, in the order of the tensors."""
+    monkeypatch.setattr(torch_writer, "THREADED", 40)
+    tensors = [cd.full((size,), size, dtype=cd.float32) for size in (64, 3, 0, 300, 9, 10, 64)]
+    archive = zipfile.ZipFile(io.BytesIO(written(tensors)))
+    assert archive.testzip() is None
+    assert [archive.getinfo(f"archive/data/{key}").file_size for key in range(7)] == [4 * t.numel() for t in tensors]
+    assert [t.tolist() for t in back(tensors)] == [t.tolist() for t in tensors]
+
+
 def test_large_files_have_fields_of_64_bits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sizes, offsets and the directory beyond the limit of 32 bits are written as Python's zipfile reads them."""
     monkeypatch.setattr(torch_writer, "LIMIT", 200)

@@ -12,6 +12,7 @@ import struct
 import zlib
 from collections.abc import Callable
 from math import prod
+from threading import Thread
 
 from candelabra._annotations import Any, BinaryIO, NamedTuple
 from candelabra._serialization.pickle_writer import PickleWriter
@@ -22,6 +23,8 @@ __all__ = ["Geometry", "TorchAccess", "write"]
 
 ALIGNMENT = 64
 FOLDER = "archive"
+THREADED = 2**20
+"""The number of bytes from which a thread computes their checksum."""
 LIMIT = 2**32 - 1
 """The largest number in a zip header without the fields of 64 bits."""
 _STORAGES = {dtype: kind for dtype, kind in PYTHON_NAMES.items() if dtype not in ("uint16", "uint32", "uint64")}
@@ -75,8 +78,15 @@ def write(f: BinaryIO, obj: object, access: TorchAccess) -> None:
     archive.add(".format_version", b"1")
     archive.add(".storage_alignment", str(ALIGNMENT).encode())
     archive.add("byteorder", b"little")
+    waiting: tuple[str, memoryview, _Checksum] | None = None
     for key, owner in storages.written.items():
-        archive.add(f"data/{key}", access.to_bytes(owner))
+        view = memoryview(access.to_bytes(owner)).cast("B")
+        following = f"data/{key}", view, _Checksum(view)
+        if waiting:  # written while the checksum of the following one is computed
+            archive.add(*waiting)
+        waiting = following
+    if waiting:
+        archive.add(*waiting)
     archive.add("version", b"3\n")
     archive.add(".data/serialization_id", f"{zlib.crc32(pickle):040d}".encode())
     archive.finish()
@@ -162,6 +172,29 @@ class _SharedStorages:
         writer.remember(tensor)
 
 
+class _Checksum:
+    """The CRC-32 of bytes. A thread of its own computes it if there are many of them: it takes as long as writing."""
+
+    def __init__(self, view: memoryview) -> None:
+        self.view = view
+        self.value = 0
+        self.thread = Thread(target=self.compute) if len(view) >= THREADED else None
+        if self.thread:
+            self.thread.start()
+        else:
+            self.compute()
+
+    def compute(self) -> None:
+        """Set the value."""
+        self.value = zlib.crc32(self.view)
+
+    def result(self) -> int:
+        """Wait for the value and return it."""
+        if self.thread:
+            self.thread.join()
+        return self.value
+
+
 class _Archive:
     """A zip archive without compression, written from its start to its end."""
 
@@ -170,10 +203,11 @@ class _Archive:
         self.position = 0
         self.records: list[_Record] = []
 
-    def add(self, name: str, data: Bytes) -> None:
+    def add(self, name: str, data: Bytes, checksum: _Checksum | None = None) -> None:
         """Write a record whose data begin at a multiple of `ALIGNMENT`."""
         view = memoryview(data).cast("B")
-        record = _Record(f"{FOLDER}/{name}".encode(), zlib.crc32(view), len(view), self.position)
+        crc = (checksum or _Checksum(view)).result()
+        record = _Record(f"{FOLDER}/{name}".encode(), crc, len(view), self.position)
         large = struct.pack("<HHQQ", 1, 16, len(view), len(view)) if len(view) >= LIMIT else b""
         begin = self.position + 30 + len(record.name) + len(large)
         padding = -(begin + 4) % ALIGNMENT

@@ -106,6 +106,11 @@ class autocast:
         return decorated
 
 
+def autocast_decorator(autocast_instance: autocast, func: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that runs ``func`` inside the context: what ``@autocast_instance`` returns."""
+    return autocast_instance(func)
+
+
 # -- functions that read and set the state -----------------------------------------------------------------------------
 def _accelerators() -> list[str]:
     return [name for name in autocasting.settings.enabled if not registry.backend(name)[0].capabilities.host]
@@ -251,9 +256,10 @@ def custom_bwd(bwd: Callable[..., Any] | None = None, *, device_type: str) -> Ca
 
 
 __all__ = [
-    "autocast", "autocast_decrement_nesting", "autocast_increment_nesting", "clear_autocast_cache", "custom_bwd",
-    "custom_fwd", "get_autocast_dtype", "is_autocast_available", "is_autocast_cache_enabled", "is_autocast_enabled",
-    "set_autocast_cache_enabled", "set_autocast_dtype", "set_autocast_enabled",
+    "autocast", "autocast_decorator", "autocast_decrement_nesting", "autocast_increment_nesting",
+    "clear_autocast_cache", "custom_bwd", "custom_fwd", "get_autocast_dtype", "is_autocast_available",
+    "is_autocast_cache_enabled", "is_autocast_enabled", "set_autocast_cache_enabled", "set_autocast_dtype",
+    "set_autocast_enabled",
 ]  # fmt: skip
 
 

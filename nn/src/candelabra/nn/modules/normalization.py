@@ -32,11 +32,8 @@ class ScaledNormalization(Module):
             init.zeros_(self.bias)
 
 
-class LocalResponseNorm(Module):
-    """``input / (k + alpha * mean) ** beta``, with the mean of squares over ``size`` neighboring channels of (N, C, *).
-
-    Krizhevsky, Sutskever and Hinton, 2012.
-    """
+class _ResponseNorm(Module):
+    """The common base of the norms over neighboring channels."""
 
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
         super().__init__()
@@ -52,7 +49,14 @@ class LocalResponseNorm(Module):
         return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
 
 
-class CrossMapLRN2d(LocalResponseNorm):
+class LocalResponseNorm(_ResponseNorm):
+    """``input / (k + alpha * mean) ** beta``, with the mean of squares over ``size`` neighboring channels of (N, C, *).
+
+    Krizhevsky, Sutskever and Hinton, 2012.
+    """
+
+
+class CrossMapLRN2d(_ResponseNorm):
     """:class:`LocalResponseNorm` over (N, C, H, W), under the name of LuaTorch's ``SpatialCrossMapLRN``.
 
     PyTorch's class of this name computes something else: channel 0 stays in the sums of all later channels.
