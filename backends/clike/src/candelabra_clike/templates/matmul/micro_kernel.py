@@ -236,7 +236,7 @@ r[j * o_column] = {memory.store(f"(before + {value})")};
 
 
 class Bounds(NamedTuple):
-    """The part of a product that is computed, for matrices with zeros or results that nobody reads. Expressions."""
+    """The part of a product that is computed, for matrices with zeros, or results that are not needed. Expressions."""
 
     first_row: str = "m_first"
     """The first row for the columns from ``n0`` on."""
@@ -277,9 +277,7 @@ def product(
         sums = multiply(tile, memory, packed, "b_here + k * b_row", bounds.first, bounds.end)
     lines = " ".join(f"PREFETCH(r + {tile.lanes * v});" for v in range(tile.vectors))
     # The lines that are stored to are loaded first, which takes longer than a short product if it begins at its end.
-    prefetch = (
-        f"for (INDEX i = 0; i < rows_here; ++i) {{ {pointer} const r = o_here + i * o_row; {lines} }}\n"
-    )
+    prefetch = f"for (INDEX i = 0; i < rows_here; ++i) {{ {pointer} const r = o_here + i * o_row; {lines} }}\n"
     start = "const INDEX s_here = start_at + m_here * start_row + n0 * start_column;\n" if added else ""
     rows = f"m_end - m0 < {tile.rows}u ? m_end - m0 : {tile.rows}u"
     if epilogue:
