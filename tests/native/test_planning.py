@@ -16,7 +16,7 @@ from candelabra.graph import Graph, compile_graph, trace
 from candelabra_native import planning
 from candelabra_native.launch._launch import plan
 from candelabra_native.planning import ALIGNMENT, arranged, planned
-from candelabra_native.recorded import RecordedBlock, Recording, record
+from candelabra_native.recorded import RecordedBlock, RecordedNode, record
 
 from tests import fused_programs as programs
 from tests.native.compiled import launch
@@ -242,7 +242,7 @@ def test_threads_run_a_plan_at_the_same_time(operands: list[Tensor]) -> None:
 def test_a_result_in_place_of_an_array_from_outside_is_no_part_of_a_plan(operands: list[Tensor]) -> None:
     """A plan makes arrays over its own memory only."""
     graph = trace(lambda x, w, v: F.softmax(F.softmax(x @ v, 1) @ v, 1), *operands)
-    recordings: dict[Any, Recording] = {node: found for node in graph.nodes if (found := record(node)) is not None}
+    recordings: dict[Any, RecordedNode] = {node: found for node in graph.nodes if (found := record(node)) is not None}
     product, softmax = graph.nodes[:2]
     runs = list(planning._runs(graph, recordings, {softmax: {0: 0}}))
     assert [len(run) for run in runs] == [4]

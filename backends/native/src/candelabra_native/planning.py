@@ -19,7 +19,7 @@ from candelabra_cpu.backend import TO_NUMPY
 
 from candelabra_native.arrays import ndarray
 from candelabra_native.launch._launch import allocate, plan
-from candelabra_native.recorded import RECORDER, RecordedBlock, Recording
+from candelabra_native.recorded import RECORDER, RecordedBlock, RecordedNode
 
 LEAST_LAUNCHES: Final = 2
 """The launches from which a plan is worth its call."""
@@ -39,7 +39,7 @@ class Position(NamedTuple):
 
 
 def planned(
-    graph: Graph, recordings: Mapping[Node, Recording], into: Mapping[Node, Mapping[int, int]]
+    graph: Graph, recordings: Mapping[Node, RecordedNode], into: Mapping[Node, Mapping[int, int]]
 ) -> tuple[Graph, dict[Node, Kernel]]:
     """Return the graph with a group for each sequence of nodes that a plan runs, and the functions of these groups.
 
@@ -52,13 +52,13 @@ def planned(
         if launches < LEAST_LAUNCHES:
             nodes += run
             continue
-        segment = Segment(graph, run, recordings)
-        nodes += [*segment.before, segment.node]
-        functions[segment.node] = segment.function()
+        builder = PlanBuilder(graph, run, recordings)
+        nodes += [*builder.before, builder.node]
+        functions[builder.node] = builder.function()
     return graph.with_nodes(nodes), functions
 
 
-def _steps(recording: Recording | None) -> Sequence[Any]:
+def _steps(recording: RecordedNode | None) -> Sequence[Any]:
     return () if recording is None else recording.steps
 
 
@@ -69,7 +69,7 @@ def is_plain_view(node: Node) -> bool:
 
 
 def _runs(
-    graph: Graph, recordings: Mapping[Node, Recording], into: Mapping[Node, Mapping[int, int]]
+    graph: Graph, recordings: Mapping[Node, RecordedNode], into: Mapping[Node, Mapping[int, int]]
 ) -> Iterable[list[Node]]:
     """Return the nodes in order, in sequences that a plan can run, and single other nodes."""
     run: list[Node] = []
@@ -90,13 +90,13 @@ def _runs(
         yield run
 
 
-class Segment:
+class PlanBuilder:
     """Nodes that one plan runs.
 
     ``before`` are views of arrays from outside that are used outside: the plan makes arrays over its own memory only.
     """
 
-    def __init__(self, graph: Graph, nodes: Sequence[Node], recordings: Mapping[Node, Recording]) -> None:
+    def __init__(self, graph: Graph, nodes: Sequence[Node], recordings: Mapping[Node, RecordedNode]) -> None:
         self.recordings = recordings
         made = {v for node in nodes for v in node.results}
         inside = set(nodes)
@@ -146,7 +146,7 @@ class Segment:
             else:
                 self._locate(node, recording)
 
-    def _locate(self, node: Node, recording: Recording) -> None:
+    def _locate(self, node: Node, recording: RecordedNode) -> None:
         given = {block: self.positions[value] for value, block in recording.arrays.items()}
         for step in recording.steps:
             if step is RECORDER.errors.block:
