@@ -9,7 +9,7 @@ import pytest
 from candelabra.dtypes import float32
 from candelabra_clike import Engine, StridedArray
 from candelabra_clike.kernels.attention import KERNELS
-from candelabra_clike.templates.attention import BLOCK_ROWS, block_rows, serves
+from candelabra_clike.templates.attention import BLOCK_ROWS, LEAST_ROWS, block_rows, serves
 from candelabra_native.arrays import payload, strided
 from candelabra_native.engine import ENGINE
 
@@ -76,7 +76,7 @@ def computed(engine: Engine, arrays: list[Array], causal: bool, scale: float) ->
 def test_output_and_gradients_are_those_of_the_definition(
     name: str, causal: bool, tile: str, rng: np.random.Generator
 ) -> None:
-    """Blocks of queries give what the definition gives, for contiguous heads and views, and any sign of the scale.
+    """Blocks of queries give the values of the definition, for contiguous heads and views, and any sign of the scale.
 
     Rounding a score by eps of itself changes a weight by as much, so the bound grows with the largest score.
     """
@@ -123,10 +123,11 @@ def test_blocks_keep_their_scores_in_the_cache() -> None:
     """The more keys, the fewer queries a block has; with too many keys, and for gradients of few large heads, the
     scores of whole heads are computed.
     """
-    assert block_rows(64) == BLOCK_ROWS > block_rows(2000) > 16 > block_rows(5000)
+    assert block_rows(64) == BLOCK_ROWS > block_rows(3000) >= LEAST_ROWS > block_rows(5000)
     assert serves(ENGINE, 64, 64, 48, True)
     assert not serves(ENGINE, 64, 5000, 48, False)
-    assert serves(ENGINE, 1000, 1000, 1, False) and not serves(ENGINE, 1000, 1000, 1, True)
+    assert serves(ENGINE, 1000, 1000, 1, False)
+    assert not serves(ENGINE, 1000, 1000, 1, True)
     assert not serves(ENGINE, 3, 64, 48, False)
 
 

@@ -67,9 +67,13 @@ def test_the_kernel_in_c_is_loaded_by_its_first_large_call_or_when_a_graph_is_co
     for call in (lambda f: f(np.ones(1 << 17, "f4"), np.ones(1 << 17, "f4")), lambda f: f.load()):
         add = contributed(OWN)["add"].for_dtype(float32)
         add(np.ones(3, "f4"), np.ones(3, "f4"))
-        assert not hasattr(add, "in_c") and add.is_small and add.load
+        assert not hasattr(add, "in_c")
+        assert add.is_small
+        assert add.load
         call(add)
-        assert add.in_c and add.is_small and add.load is None
+        assert add.in_c
+        assert add.is_small
+        assert add.load is None
 
 
 def test_kernels_that_are_never_faster_serve_only_where_the_owner_has_none() -> None:

@@ -112,8 +112,8 @@ def shortened(options: dict[str, Any], most: int) -> dict[str, Any]:
 
 
 def test_scores_are_never_all_in_memory(device: cd.device, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The largest array that a product writes has the maximum number of elements. Processors have kernels over blocks of
-    queries for calls without a mask.
+    """The largest array that a product writes has the maximum number of elements. On processors, calls without a mask
+    make no products.
     """
     monkeypatch.setattr(attention, "MAX_SCORES", 500)
     sizes: list[int] = []

@@ -25,7 +25,7 @@ from candelabra_native.engine import ENGINE
 from candelabra_native.finding import COMPILE, Missing, compiled_together, may_compile
 from candelabra_native.launch._launch import allocate
 from candelabra_native.planning import planned
-from candelabra_native.recorded import Recording, record, record_group, recorded, view
+from candelabra_native.recorded import RecordedNode, record, record_group, recorded, view
 
 ADVICE: Final = (
     "compiled functions call one kernel per operator on the device cpu, because kernels cannot be made at run time: "
@@ -53,7 +53,7 @@ def compiled(graph: Graph) -> Callable[..., tuple[Any, ...]] | None:
     for kernel in groups.values():
         kernel.traced()
 
-    recordings: dict[Node, Recording] = {}
+    recordings: dict[Node, RecordedNode] = {}
     for node in grouped.nodes:
         found = record_group(node, plan.get(node)) if node in groups else record(node)
         if found is not None:

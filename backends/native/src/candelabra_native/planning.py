@@ -19,7 +19,7 @@ from candelabra_cpu.backend import TO_NUMPY
 
 from candelabra_native.arrays import ndarray
 from candelabra_native.launch._launch import allocate, plan
-from candelabra_native.recorded import RECORDER, RecordedBlock, Recording
+from candelabra_native.recorded import RECORDER, RecordedBlock, RecordedNode
 
 LEAST_LAUNCHES: Final = 2
 """The launches from which a plan is worth its call."""
@@ -29,7 +29,7 @@ ALIGNMENT: Final = 64
 Kernel = Callable[..., Any]
 
 
-class Place(NamedTuple):
+class Position(NamedTuple):
     """Where a tensor is: its block, which is that of an array if the plan does not allocate it, and the offset of its
     first element in bytes.
     """
@@ -39,7 +39,7 @@ class Place(NamedTuple):
 
 
 def planned(
-    graph: Graph, recordings: Mapping[Node, Recording], into: Mapping[Node, Mapping[int, int]]
+    graph: Graph, recordings: Mapping[Node, RecordedNode], into: Mapping[Node, Mapping[int, int]]
 ) -> tuple[Graph, dict[Node, Kernel]]:
     """Return the graph with a group for each sequence of nodes that a plan runs, and the functions of these groups.
 
@@ -52,13 +52,13 @@ def planned(
         if launches < LEAST_LAUNCHES:
             nodes += run
             continue
-        segment = Segment(graph, run, recordings)
-        nodes += [*segment.before, segment.node]
-        functions[segment.node] = segment.function()
+        builder = PlanBuilder(graph, run, recordings)
+        nodes += [*builder.before, builder.node]
+        functions[builder.node] = builder.function()
     return graph.with_nodes(nodes), functions
 
 
-def _steps(recording: Recording | None) -> Sequence[Any]:
+def _steps(recording: RecordedNode | None) -> Sequence[Any]:
     return () if recording is None else recording.steps
 
 
@@ -69,7 +69,7 @@ def is_plain_view(node: Node) -> bool:
 
 
 def _runs(
-    graph: Graph, recordings: Mapping[Node, Recording], into: Mapping[Node, Mapping[int, int]]
+    graph: Graph, recordings: Mapping[Node, RecordedNode], into: Mapping[Node, Mapping[int, int]]
 ) -> Iterable[list[Node]]:
     """Return the nodes in order, in sequences that a plan can run, and single other nodes."""
     run: list[Node] = []
@@ -90,13 +90,13 @@ def _runs(
         yield run
 
 
-class Segment:
+class PlanBuilder:
     """Nodes that one plan runs.
 
     ``before`` are views of arrays from outside that are used outside: the plan makes arrays over its own memory only.
     """
 
-    def __init__(self, graph: Graph, nodes: Sequence[Node], recordings: Mapping[Node, Recording]) -> None:
+    def __init__(self, graph: Graph, nodes: Sequence[Node], recordings: Mapping[Node, RecordedNode]) -> None:
         self.recordings = recordings
         made = {v for node in nodes for v in node.results}
         inside = set(nodes)
@@ -109,11 +109,11 @@ class Segment:
         self.outputs = [v for node in self.nodes for v in node.results if v in used]
         self.inputs = values_read(self.nodes)
         self.node = Node(Graph(self.inputs, self.nodes, self.outputs), self.inputs, self.outputs)
-        self.places: dict[Tensor, Place] = {}
+        self.positions: dict[Tensor, Position] = {}
         self.launches: list[tuple[Any, int, list[Any]]] = []
-        """Launches with :class:`Place` for buffers."""
+        """Launches with :class:`Position` for buffers."""
         self.reports = False
-        self._place_all()
+        self._locate_all()
 
     @staticmethod
     def _shown(nodes: Sequence[Node]) -> dict[Tensor, tuple[Node, ...]]:
@@ -127,63 +127,64 @@ class Segment:
                 own.add(node.results[0])
         return shown
 
-    def _place_all(self) -> None:
-        """Find the place of every tensor, and of the buffers of every launch."""
+    def _locate_all(self) -> None:
+        """Find the position of every tensor, and of the buffers of every launch."""
         self.arrays = []
         for value in self.inputs:
             assert value.spec is not None
             self.arrays.append(RecordedBlock(value.spec.nbytes))
-            self.places[value] = Place(self.arrays[-1], 0)
+            self.positions[value] = Position(self.arrays[-1], 0)
         for node in self.nodes:
             recording = self.recordings.get(node)
             if recording is None:
                 source, spec = node.operands[0], node.results[0].spec
-                assert spec is not None and source.spec is not None
-                block, offset = self.places[source]
+                assert spec is not None
+                assert source.spec is not None
+                block, offset = self.positions[source]
                 moved = (spec.offset - source.spec.offset) * spec.dtype.itemsize
-                self.places[node.results[0]] = Place(block, offset + moved)
+                self.positions[node.results[0]] = Position(block, offset + moved)
             else:
-                self._place(node, recording)
+                self._locate(node, recording)
 
-    def _place(self, node: Node, recording: Recording) -> None:
-        given = {block: self.places[value] for value, block in recording.arrays.items()}
+    def _locate(self, node: Node, recording: RecordedNode) -> None:
+        given = {block: self.positions[value] for value, block in recording.arrays.items()}
         for step in recording.steps:
             if step is RECORDER.errors.block:
                 self.reports = True
             elif step.__class__ is tuple:
                 kernel, items, arguments = step
                 placed = [
-                    given.get(a, Place(a, 0)) if a.__class__ is RecordedBlock else a for a in arguments
+                    given.get(a, Position(a, 0)) if a.__class__ is RecordedBlock else a for a in arguments
                 ]  # fmt: skip
                 self.launches.append((kernel, items, placed))
         for value, out in zip(node.results, recording.outputs, strict=True):
-            block, offset = given.get(out.buffer, Place(out.buffer, 0))
-            self.places[value] = Place(block, offset + out.offset * out.dtype.itemsize)
+            block, offset = given.get(out.buffer, Position(out.buffer, 0))
+            self.positions[value] = Position(block, offset + out.offset * out.dtype.itemsize)
 
     def _lives(self) -> dict[RecordedBlock, tuple[int, int]]:
         """Return the first and the last launch that use each block."""
         lives: dict[RecordedBlock, tuple[int, int]] = {}
         for i, (_, _, arguments) in enumerate(self.launches):
-            for place in arguments:
-                if place.__class__ is Place:
-                    lives[place.block] = (lives.get(place.block, (i, i))[0], i)
+            for at in arguments:
+                if at.__class__ is Position:
+                    lives[at.block] = (lives.get(at.block, (i, i))[0], i)
         return lives
 
     def function(self) -> Kernel:
         """Generate the function of the plan."""
-        kept = list(dict.fromkeys(self.places[v].block for v in self.outputs))
+        kept = list(dict.fromkeys(self.positions[v].block for v in self.outputs))
         outside = {*self.arrays, *kept, RECORDER.errors.block}
         offsets, total = arranged({b: life for b, life in self._lives().items() if b not in outside})
         arena = RecordedBlock(total)
         table = [*self.arrays, *kept, arena, *([RECORDER.errors.block] if self.reports else [])]
         position = {block: i for i, block in enumerate(table)}
 
-        def located(place: Any) -> Any:
-            if place.__class__ is not Place:
-                return place
-            if place.block in offsets:
-                return position[arena], offsets[place.block] + place.offset
-            return position[place.block], place.offset
+        def located(at: Any) -> Any:
+            if at.__class__ is not Position:
+                return at
+            if at.block in offsets:
+                return position[arena], offsets[at.block] + at.offset
+            return position[at.block], at.offset
 
         launches = tuple((kernel, items, tuple(map(located, arguments))) for kernel, items, arguments in self.launches)
         layouts = [_layout(value) for value in self.inputs]
@@ -203,10 +204,10 @@ class Segment:
         lines += [f"if errors.item(0): return fallback({parameters})"] if self.reports else []
         results = []
         for i, value in enumerate(self.outputs):
-            spec, place = value.spec, self.places[value]
+            spec, at = value.spec, self.positions[value]
             assert spec is not None
             scope |= {f"SHAPE{i}": spec.shape, f"DTYPE{i}": TO_NUMPY[spec.dtype], f"STRIDES{i}": _in_bytes(value)}
-            results.append(f"ndarray(SHAPE{i}, DTYPE{i}, {names[place.block]}, {place.offset}, STRIDES{i})")
+            results.append(f"ndarray(SHAPE{i}, DTYPE{i}, {names[at.block]}, {at.offset}, STRIDES{i})")
         lines.append(f"return {', '.join(results)}")
         return build("plan", parameters, lines, scope, f"native plan of {len(self.launches)} launches")
 
@@ -214,7 +215,7 @@ class Segment:
 def arranged(lives: Mapping[RecordedBlock, tuple[int, int]]) -> tuple[dict[RecordedBlock, int], int]:
     """Return the offset of each block in one that contains all of them, and its size.
 
-    Each gets the lowest place where it fits beside those that live at the same time, in the order of their first uses.
+    Each gets the lowest offset at which it overlaps none that lives at the same time, in the order of their first uses.
     """
     offsets: dict[RecordedBlock, int] = {}
     placed: list[tuple[int, int, int]] = []  # start, end and last use

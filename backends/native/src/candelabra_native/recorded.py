@@ -119,7 +119,7 @@ class RecordingEngine(Engine):
 RECORDER: Final = RecordingEngine()
 
 
-class Recording(NamedTuple):
+class RecordedNode(NamedTuple):
     """What the kernel of a node does for arrays of the layouts that the node was traced with."""
 
     arrays: dict[Tensor, RecordedBlock]
@@ -130,7 +130,7 @@ class Recording(NamedTuple):
     """The results. A result that is written in place of an operand has that operand's block."""
 
 
-def record(node: Node) -> Recording | None:
+def record(node: Node) -> RecordedNode | None:
     """Return what the kernel of an operator does, or None if it cannot be recorded, or if the owner's serves it."""
     kernel = None if isinstance(node.op, Graph) or node.form != FUNCTION or node.is_view else node.kernel
     kernel = getattr(kernel, "first", kernel)
@@ -150,10 +150,10 @@ def record(node: Node) -> Recording | None:
     outputs = results if isinstance(results, tuple) else (results,)
     if not all(a.__class__ is StridedArray and a.buffer in steps for a in outputs):
         return None
-    return Recording(arrays, steps, outputs)
+    return RecordedNode(arrays, steps, outputs)
 
 
-def record_group(node: Node, into: dict[int, int] | None) -> Recording | None:
+def record_group(node: Node, into: dict[int, int] | None) -> RecordedNode | None:
     """Return what the kernel of a group does, or None if it takes numbers of the call, or has no elements.
 
     ``into`` has the results that take the memory of an argument, by position.
@@ -179,7 +179,7 @@ def record_group(node: Node, into: dict[int, int] | None) -> Recording | None:
         StridedArray(RECORDER, block, s.shape, s.strides, 0, s.dtype, s.numel, is_contiguous_layout(s.shape, s.strides))
         for block, s in zip(blocks, kernel.outputs, strict=True)
     ]
-    return Recording(arrays, steps, tuple(outputs))
+    return RecordedNode(arrays, steps, tuple(outputs))
 
 
 def recorded(node: Node, own: Callable[..., Any]) -> Callable[..., Any] | None:
@@ -237,7 +237,7 @@ def _argument(argument: Any, name: str, arrays: dict[Tensor, RecordedBlock]) -> 
     return StridedArray(RECORDER, block, spec.shape, spec.strides, 0, spec.dtype, spec.numel, contiguous)
 
 
-def _function(node: Node, own: Callable[..., Any], recording: Recording) -> Callable[..., Any]:
+def _function(node: Node, own: Callable[..., Any], recording: RecordedNode) -> Callable[..., Any]:
     """Generate the function of a recording."""
     arrays, steps, outputs = recording
     parameters = ", ".join(f"a{i}" for i in range(len(node.args)))

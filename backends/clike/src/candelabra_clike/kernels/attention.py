@@ -1,5 +1,6 @@
 """Scaled dot-product attention: two matrix products, with a row kernel over the scores between them.
 
+On processors, :mod:`candelabra_clike.templates.attention` serves calls of float32 without a mask tensor.
 The products are the fastest ones of the device. Their results in memory are bounded: if there are more scores than
 :data:`MAX_SCORES`, heads and then ranges of queries are processed one after another. Source: Rabe and Staats,
 "Self-attention does not need O(n²) memory", 2021.

@@ -1,5 +1,5 @@
-"""Attention on processors: a work-item computes the scores of a block of queries, their softmax and what follows from
-it, while the scores are in the cache.
+"""Attention on processors: a work-item computes the scores of a block of queries, their softmax and the output, or the
+gradients, while the scores are in the cache.
 
 The products are those of :mod:`candelabra_clike.templates.matmul.micro_kernel`. Scores that a causal mask hides are
 skipped where a whole tile of them is hidden: a product over keys ends with the last key that a query of the tile sees,
@@ -35,9 +35,9 @@ PANEL: Final = 32
 """A multiple of the columns of every tile: rows of scores have space for whole panels."""
 BLOCK_ROWS: Final = 64
 """The most queries of a block."""
-BLOCK_SCORES: Final = 1 << 16
+BLOCK_SCORES: Final = 1 << 17
 """The most scores of a block, which fit in the second-level cache."""
-LEAST_ROWS: Final = 16
+LEAST_ROWS: Final = 32
 """The least queries of a full block: with fewer of them, the work of packing keys and values is not spread."""
 ITEMS_PER_UNIT: Final = 2
 """Work-items per compute unit. Each has memory for the scores of a block, which is better reused than new."""
@@ -309,13 +309,13 @@ def planned(
 
 
 def in_blocks(arrays: Sequence[StridedArray], first: int | None, scale: float, gradient: bool) -> bool:
-    """Compute attention of float32, or its gradient, from arrays with expanded batch dims, in one launch. Return whether
-    the kernels serve them.
+    """Compute attention of float32, or its gradient, from arrays with expanded batch dims, in one launch. Return
+    whether the kernels serve them.
 
-    ``arrays`` are those of :data:`FORWARD` or :data:`BACKWARD`. ``first`` is the index of the first query if the mask is
-    causal, None if there is none.
+    ``arrays`` are those of :data:`FORWARD` or :data:`BACKWARD`. ``first`` is the index of the first query if the mask
+    is causal, None if there is none.
     """
-    query, keys, values = arrays[-3:]
+    query, _keys, values = arrays[-3:]
     engine, (*batch, queries, width), (count, value_width) = query.engine, query.shape, values.shape[-2:]
     heads = prod(batch)
     if not all(x.dtype is float32 and x.size for x in arrays) or not serves(engine, queries, count, heads, gradient):

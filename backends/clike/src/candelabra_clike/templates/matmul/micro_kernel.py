@@ -236,7 +236,7 @@ r[j * o_column] = {memory.store(f"(before + {value})")};
 
 
 class Bounds(NamedTuple):
-    """The part of a product that is computed, for matrices with zeros or results that nobody reads. Expressions."""
+    """The part of a product that is computed, for matrices with zeros, or results that are not needed. Expressions."""
 
     first_row: str = "m_first"
     """The first row for the columns from ``n0`` on."""
