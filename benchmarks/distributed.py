@@ -19,7 +19,7 @@ from typing import Any, Final
 
 WIDTH, LAYERS, BATCH, STEPS = 768, 16, 32, 12
 STRATEGIES: Final = ("ddp", "zero", "fsdp")
-FACTORS: Final = {"all_reduce": 2.0, "reduce_scatter": 1.0, "all_gather": 1.0, "broadcast": 1.0}
+FACTORS: Final = {"all_reduce": 2.0, "average": 2.0, "reduce_scatter": 1.0, "all_gather": 1.0, "broadcast": 1.0}
 """What a rank sends for each byte of the largest buffer of a ring collective, as a multiple of (p - 1) / p."""
 
 
@@ -37,12 +37,18 @@ class Counted:
             return found
 
         def counted(*args: Any) -> Any:
-            largest = max(len(each) for each in args if isinstance(each, memoryview))
+            buffers = [sum(map(len, each)) if isinstance(each, list) else len(each) for each in args if _bytes(each)]
+            largest = max(buffers)
             size = self._communicator.size
             self.sent += FACTORS[name] * largest * (size - 1) / size
             return found(*args)
 
         return counted
+
+
+def _bytes(value: Any) -> bool:
+    """Return whether an argument is a buffer or a list of buffers."""
+    return isinstance(value, (memoryview, list))
 
 
 def memory(field: str) -> float:

@@ -40,7 +40,7 @@ class DeviceThreads(DeviceCommunicator):
 
     def _met(self, value: Tensor | None) -> list[Any]:
         """Return the tensors of all ranks, for work that is submitted from now on."""
-        found = self._meet(None if value is None else (value.clone(), self._stream().record()))
+        found = self._meet("device", None if value is None else (value.clone(), self._stream().record()))
         for each in found:
             if each is not None:
                 each[1].wait(self._stream())

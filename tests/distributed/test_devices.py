@@ -179,7 +179,7 @@ def test_the_engine_conforms(engine: Any) -> None:
 
 def _unordered(end: Any) -> None:
     right = end._meet
-    end._meet = lambda value: [each if isinstance(each, list) else each and (each[0], Done()) for each in right(value)]
+    end._meet = lambda *args: [each if isinstance(each, list) else each and (each[0], Done()) for each in right(*args)]
 
 
 class Done:

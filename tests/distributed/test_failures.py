@@ -172,6 +172,20 @@ def test_sizes_that_differ_are_found_by_the_engine_too() -> None:
             threads.run(program, 2)
 
 
+def test_calls_that_differ_are_found_by_the_engine_too() -> None:
+    """Without debug mode, every rank of the engine of threads gets the calls of all."""
+
+    def program() -> None:
+        if dist.get_rank():
+            dist.broadcast(cd.ones(2), 0)
+        else:
+            dist.all_reduce(cd.ones(2))
+
+    text = "the ranks make different calls: rank 0: all_reduce float32 sum; rank 1: broadcast from 0"
+    with pytest.raises(dist.DistBackendError, match=text):
+        threads.run(program, 2)
+
+
 def test_uncaught_errors_end_all_ranks(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """The hooks print the rank and the traceback, then abort; they are installed once."""
     monkeypatch.setattr(_failures, "_installed", [])

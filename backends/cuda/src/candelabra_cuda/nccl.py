@@ -1,4 +1,4 @@
-"""The engine ``nccl``: collectives of GPUs by NVIDIA's NCCL, through CuPy. Not yet run on a GPU.
+"""The engine ``nccl``: collectives of GPUs by NVIDIA's NCCL, through CuPy. Run on one rank only, of an H200.
 
 The engine of the host's memory, MPI, starts the ranks, which agree on NCCL's unique id through it. NCCL's calls go to
 the current stream of the device and return at once. Source: NVIDIA's documentation of NCCL 2.27, "Collective

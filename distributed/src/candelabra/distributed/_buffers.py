@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import cache
-from typing import Any, Final
+from typing import Any
 
 import candelabra as cd
 import numpy as np
@@ -18,8 +18,6 @@ __all__ = [
     "DeviceBuffer", "EngineBuffer", "StagedBuffer", "bytes_of", "check_list", "check_tensor", "host_device", "maps",
     "of_tensors",
 ]  # fmt: skip
-
-_HOSTED: Final[dict[str, bool]] = {}
 
 
 @cache
@@ -35,7 +33,7 @@ def check_tensor(value: Any, name: str, call: str) -> None:
             f"Invalid function argument. Expected parameter `{name}` of type candelabra.Tensor\n             but got "
             f"{type(value)} instead."
         )
-    if hasattr(value, "to_local"):
+    if hasattr(type(value), "to_local"):  # the type's: a tensor searches the device types for unknown attributes
         raise TypeError(f"{call}: {name} is a DTensor, but collectives move a rank's own tensors: pass its to_local()")
     if not open_device(value.device).backend.capabilities.data:
         raise ValueError(f"{call}: {name} is on device {value.device}, which has no data that an engine could send")
@@ -60,12 +58,12 @@ def check_list(values: Any, name: str, call: str, size: int, like: Tensor | None
 
 
 def _array(tensor: Tensor) -> Any:
-    return tensor.detach().numpy().reshape(-1).view(np.uint8)
+    return (tensor.detach() if tensor.requires_grad else tensor).numpy().reshape(-1).view(np.uint8)
 
 
-def _host_memory(tensor: Tensor) -> memoryview | None:
+def _host_memory(tensor: Tensor, backend: Backend) -> memoryview | None:
     """Return the tensor's own memory as writable bytes, or None if it is elsewhere or not in C order."""
-    capabilities = open_device(tensor.device).backend.capabilities
+    capabilities = backend.capabilities
     if not (capabilities.host and capabilities.mutable and capabilities.strided and tensor.is_contiguous()):
         return None
     array = _array(tensor)
@@ -87,8 +85,7 @@ class StagedBuffer(ABC):
 
     def __init__(self, tensor: Tensor, own: bool, device: Any, cast: Any, read: bool) -> None:
         """``own``: the tensor's own memory serves. Otherwise ``device`` is where the copy is made."""
-        self.tensor = tensor
-        self.staged = tensor.detach()
+        self.tensor = self.staged = tensor
         self._is_own = own
         if not own:
             with cd.no_grad():
@@ -118,7 +115,8 @@ class EngineBuffer(StagedBuffer):
 
     def __init__(self, tensor: Tensor, cast: Any = None, read: bool = True, write: bool = True) -> None:
         self._mapping: HostMapping | None = None
-        if maps(tensor.device):
+        backend = open_device(tensor.device).backend
+        if _overrides_map_host(backend):
             super().__init__(tensor, cast is None and tensor.is_contiguous(), tensor.device, cast, read)
             self._mapping = _mapped(self.staged, read, write)
             if self._mapping is not None:
@@ -126,7 +124,7 @@ class EngineBuffer(StagedBuffer):
         if not tensor.numel():
             own: memoryview | None = memoryview(bytearray())
         else:
-            own = None if cast is not None else _host_memory(tensor)
+            own = None if cast is not None else _host_memory(tensor, backend)
         super().__init__(tensor, own is not None, host_device(), cast, read)
         self._own = bytes_of(self.staged) if own is None else own
 
@@ -145,7 +143,7 @@ class DeviceBuffer(StagedBuffer):
 
     def __init__(self, tensor: Tensor, cast: Any = None, read: bool = True, write: bool = True) -> None:
         super().__init__(tensor, cast is None and tensor.is_contiguous(), tensor.device, cast, read)
-        self._flat: Tensor = self.staged.view(-1)
+        self._flat: Tensor = self.staged.detach().view(-1)
 
     @property
     def memory(self) -> Tensor:
@@ -154,7 +152,10 @@ class DeviceBuffer(StagedBuffer):
 
 def maps(device: Any) -> bool:
     """Return whether a device may map the content of its tensors for the host."""
-    backend = open_device(device).backend
+    return _overrides_map_host(open_device(device).backend)
+
+
+def _overrides_map_host(backend: Backend) -> bool:
     return type(backend).map_host is not Backend.map_host
 
 

@@ -97,15 +97,19 @@ def all_reduce_coalesced(
 def _all_reduce(name: str, tensors: Sequence[Tensor], op: ReduceOp, group: Any, async_op: bool) -> Work | None:
     g = resolved(group, name)
     access = memory_of(g, *tensors)
-    reductions = [EngineReduction(name, op, tensor.dtype, access.halves) for tensor in tensors]
+    by_dtype = {dtype: EngineReduction(name, op, dtype, access.halves) for dtype in {t.dtype for t in tensors}}
+    reductions = [by_dtype[tensor.dtype] for tensor in tensors]
     buffers = [access.buffer(tensor, r.cast) for tensor, r in zip(tensors, reductions, strict=True)]
 
     def task() -> None:
         communicator = access.communicator()
-        for buffer, r in zip(buffers, reductions, strict=True):
-            memory = buffer.memory
-            communicator.all_reduce(memory, r.dtype, r.op)
-            _average(memory, r, access)
+        if op is ReduceOp.AVG:  # of all tensors of a dtype at once
+            for dtype in dict.fromkeys(r.dtype for r in reductions):
+                pairs = zip(buffers, reductions, strict=True)
+                communicator.average([buffer.memory for buffer, r in pairs if r.dtype == dtype], dtype)
+        else:
+            for buffer, r in zip(buffers, reductions, strict=True):
+                communicator.all_reduce(buffer.memory, r.dtype, r.op)
 
     def finish() -> None:
         for buffer in buffers:

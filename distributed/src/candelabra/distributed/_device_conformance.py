@@ -13,7 +13,9 @@ from candelabra.distributed._buffers import host_device
 from candelabra.distributed._memory import Queue
 from candelabra.distributed.engine import Communicator, DeviceCommunicator, Message, Request
 
-SHARED: Final = ("all_reduce", "same_bits", "reduce_to_one", "reduce_scatter", "broadcast", "gathers", "all_to_all")
+SHARED: Final = (
+    "all_reduce", "same_bits", "averages", "reduce_to_one", "reduce_scatter", "broadcast", "gathers", "all_to_all",
+)  # fmt: skip
 """The checks of :mod:`candelabra.distributed.conformance` that devices share."""
 
 
@@ -46,6 +48,10 @@ class Copied(Communicator):
     def all_reduce(self, buffer: memoryview, dtype: str, op: str) -> None:
         x = self._uploaded(buffer, dtype)
         self._call(lambda: self.end.all_reduce(x, dtype, op), (buffer, x))
+
+    def average(self, buffers: Sequence[memoryview], dtype: str) -> None:
+        tensors = [self._uploaded(buffer, dtype) for buffer in buffers]
+        self._call(lambda: self.end.average(tensors, dtype), *zip(buffers, tensors, strict=True))
 
     def reduce(self, buffer: memoryview, dtype: str, op: str, root: int) -> None:
         x = self._uploaded(buffer, dtype)

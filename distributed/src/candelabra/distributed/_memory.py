@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import candelabra as cd
+import numpy as np
 from candelabra import Tensor
 from candelabra.distributed._buffers import (
     DeviceBuffer,
@@ -15,6 +16,7 @@ from candelabra.distributed._buffers import (
     maps,
     of_tensors,
 )
+from candelabra.distributed.engine import divide
 from candelabra.library import open_device
 
 if TYPE_CHECKING:
@@ -54,13 +56,8 @@ class StagedMemory:
 
     def divide(self, memory: Memory, dtype: str, number: int) -> None:
         """Divide all elements by a number."""
-        import numpy as np
-
         array = np.frombuffer(memory, dtype)
-        if number & (number - 1):
-            array /= number
-        else:  # the reciprocal of a power of two is exact, and products take half the time
-            array *= array.dtype.type(1 / number)
+        divide(array, number, array)
 
 
 class DirectMemory(StagedMemory):

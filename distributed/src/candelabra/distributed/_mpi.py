@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import time
+import zlib
 from collections.abc import Sequence
 from datetime import timedelta
 from multiprocessing.util import Finalize  # runs in forked and spawned processes too
 from typing import Any, Final
 
 import mpi4py
+import numpy as np
 from candelabra.distributed import _rendezvous
 from candelabra.distributed._failures import announce, end_all, install_hook
 from candelabra.distributed._state import ranks
@@ -21,6 +23,7 @@ from candelabra.distributed.engine import (
     Engine,
     EngineUnavailable,
     Request,
+    divide,
     hookimpl,
 )
 
@@ -39,19 +42,32 @@ _OPS: Final[dict[str, Any]] = {
     "bxor": MPI.BXOR,
 }  # fmt: skip
 
+_NAMED: Final = "debug mode (CANDELABRA_DISTRIBUTED_DEBUG=DETAIL) says which rank has called what, and where"
+
 LAST_WAIT: Final = 10.0
 """Seconds for which a process that ends with open groups waits for the others."""
 
 
 class MPIRequest(Request):
-    """A request of MPI."""
+    """A request of MPI. ``expected``: the bytes that a receive has room for."""
 
-    def __init__(self, request: Any) -> None:
-        self._request = request
+    def __init__(self, request: Any, expected: int | None = None) -> None:
+        self._request, self._expected = request, expected
         self._status = MPI.Status()
 
     def test(self) -> bool:
-        return bool(self._request.Test(self._status))
+        try:
+            done = bool(self._request.Test(self._status))
+        except MPI.Exception as error:
+            if error.Get_error_class() == MPI.ERR_TRUNCATE:
+                raise ValueError(f"a rank has sent more bytes than the buffer has, {self._expected}") from error
+            raise
+        if done and self._expected not in (None, self._status.Get_count(MPI.BYTE)):
+            raise ValueError(
+                f"rank {self.source()} has sent {self._status.Get_count(MPI.BYTE)} bytes, but the buffer has "
+                f"{self._expected}"
+            )
+        return done
 
     def source(self) -> int:
         return int(self._status.Get_source())
@@ -66,64 +82,139 @@ def _displacements(counts: Sequence[int]) -> list[int]:
 
 
 class MPICommunicator(Communicator):
-    """A communicator of MPI."""
+    """A communicator of MPI.
+
+    MPI does not define what happens if the ranks' calls differ: some end the process, others give wrong results. So
+    the ranks first compare their calls and sizes, by a reduction of 32 bytes.
+    """
 
     def __init__(self, comm: Any) -> None:
         self._comm = comm
         self.rank = comm.Get_rank()
         self.size = comm.Get_size()
+        self._call = np.zeros(4, "int64")
+        self._window: Any = None
+        """The window of ranks of one machine, once a large buffer has been reduced; False if there is none."""
+
+    def _agree(self, call: str, size: int = 0) -> None:
+        """Raise ValueError on every rank if the ranks make different calls, or with buffers of different sizes."""
+        if self.size == 1:
+            return
+        code = zlib.crc32(call.encode())
+        self._call[:] = code, -code, size, -size
+        self._comm.Allreduce(MPI.IN_PLACE, self._call, MPI.MAX)
+        last, first, largest, smallest = self._call.tolist()
+        if last != -first:
+            raise ValueError(
+                f"this rank calls {call}, another one calls another collective, or the same in another dtype, with "
+                f"another operation or root; {_NAMED}"
+            )
+        if largest != -smallest:
+            raise ValueError(f"the ranks have buffers of different sizes, {-smallest} to {largest} bytes; {_NAMED}")
 
     def subset(self, ranks: Sequence[int]) -> Communicator | None:
+        self._agree(f"subset {list(ranks)}")
         inside = self.rank in ranks
         comm = self._comm.Split(0 if inside else MPI.UNDEFINED, ranks.index(self.rank) if inside else 0)
         return MPICommunicator(comm) if inside else None
 
     def barrier(self) -> None:
+        self._agree("barrier")
         self._comm.Barrier()
 
     def broadcast(self, buffer: memoryview, root: int) -> None:
+        self._agree(f"broadcast from {root}", len(buffer))
         self._comm.Bcast([buffer, MPI.BYTE], root)
 
     def all_reduce(self, buffer: memoryview, dtype: str, op: str) -> None:
-        self._comm.Allreduce(MPI.IN_PLACE, [buffer, _DTYPES[dtype]], _OPS[op])
+        self._agree(f"all_reduce {dtype} {op}", len(buffer))
+        window = self._shared(len(buffer))
+        if window:
+            window.all_reduce([buffer], dtype, op)
+        else:
+            self._comm.Allreduce(MPI.IN_PLACE, [buffer, _DTYPES[dtype]], _OPS[op])
+
+    def average(self, buffers: Sequence[memoryview], dtype: str) -> None:
+        size = sum(map(len, buffers))
+        self._agree(f"average {dtype} of {list(map(len, buffers))} bytes", size)
+        window = self._shared(size)
+        if window:
+            window.all_reduce(buffers, dtype, "sum", self.size)
+            return
+        for buffer in buffers:
+            self._comm.Allreduce(MPI.IN_PLACE, [buffer, _DTYPES[dtype]], MPI.SUM)
+            array = np.frombuffer(buffer, dtype)
+            divide(array, self.size, array)
+
+    def _shared(self, size: int) -> Any:
+        """Return the window for a buffer of a size, or a false value if MPI's all-reduce is to be used."""
+        from candelabra.distributed._mpi_windows import SMALLEST, SharedWindow
+
+        if size < SMALLEST or self.size == 1:
+            return None
+        if self._window is None:
+            self._window = SharedWindow.of(self._comm) or False
+        return self._window
 
     def reduce(self, buffer: memoryview, dtype: str, op: str, root: int) -> None:
+        self._agree(f"reduce {dtype} {op} to {root}", len(buffer))
         at_root = self.rank == root
         sent = MPI.IN_PLACE if at_root else [buffer, _DTYPES[dtype]]
         self._comm.Reduce(sent, [buffer, _DTYPES[dtype]] if at_root else None, _OPS[op], root)
 
     def all_gather(self, send: memoryview, receive: memoryview) -> None:
+        self._agree("all_gather", len(send))
         self._comm.Allgather([send, MPI.BYTE], [receive, MPI.BYTE])
 
     def gather(self, send: memoryview, receive: memoryview | None, root: int) -> None:
+        self._agree(f"gather to {root}", len(send))
         self._comm.Gather([send, MPI.BYTE], None if receive is None else [receive, MPI.BYTE], root)
 
     def scatter(self, send: memoryview | None, receive: memoryview, root: int) -> None:
+        self._agree(f"scatter from {root}", len(receive))
         self._comm.Scatter(None if send is None else [send, MPI.BYTE], [receive, MPI.BYTE], root)
 
     def reduce_scatter(self, send: memoryview, receive: memoryview, dtype: str, op: str) -> None:
+        self._agree(f"reduce_scatter {dtype} {op}", len(receive))
         kind = _DTYPES[dtype]
         self._comm.Reduce_scatter_block([send, kind], [receive, kind], _OPS[op])
 
     def all_to_all(
         self, send: memoryview, receive: memoryview, send_counts: Sequence[int], receive_counts: Sequence[int]
     ) -> None:
+        self._agree("all_to_all")
+        self._check_counts(send_counts, receive_counts)
         self._comm.Alltoallv(
             [send, (list(send_counts), _displacements(send_counts)), MPI.BYTE],
             [receive, (list(receive_counts), _displacements(receive_counts)), MPI.BYTE],
         )
 
+    def _check_counts(self, send_counts: Sequence[int], receive_counts: Sequence[int]) -> None:
+        """Raise ValueError on every rank if one expects another number of bytes than it is sent."""
+        sent = np.empty(self.size, "int64")
+        self._comm.Alltoall(np.array(send_counts, "int64"), sent)
+        wrong = [r for r, count in enumerate(receive_counts) if count != sent[r]]
+        if self._comm.allreduce(len(wrong)):
+            raise ValueError(
+                f"rank {wrong[0]} has sent {sent[wrong[0]]} bytes, but {receive_counts[wrong[0]]} were expected from it"
+                if wrong
+                else "another rank has expected another number of bytes than it was sent"
+            )
+
     def send(self, buffer: memoryview, destination: int, tag: int) -> Request:
         return MPIRequest(self._comm.Isend([buffer, MPI.BYTE], destination, tag))
 
     def receive(self, buffer: memoryview, source: int | None, tag: int) -> Request:
-        return MPIRequest(self._comm.Irecv([buffer, MPI.BYTE], MPI.ANY_SOURCE if source is None else source, tag))
+        request = self._comm.Irecv([buffer, MPI.BYTE], MPI.ANY_SOURCE if source is None else source, tag)
+        return MPIRequest(request, len(buffer))
 
     def abort(self, reason: str) -> None:
         announce(MPI.COMM_WORLD.Get_rank(), f"because of {reason}")
         end_all(self._comm.Abort, 1)
 
     def close(self) -> None:
+        if self._window:
+            self._window.close()
         self._comm.Free()
 
 
@@ -162,6 +253,7 @@ class MPIEngine(Engine, DeviceEngine):
                     f"{world.Get_size()}; start the program by `candelabra run -n {max(world_size, 2)} …` or mpiexec"
                 )
         comm = world.Dup()
+        comm.Set_errhandler(MPI.ERRORS_RETURN)  # mpi4py then raises; its subsets inherit this
         install_hook(world.Get_rank(), lambda code: comm.Abort(code))
         if joined:
             end = world.Dup()

@@ -34,6 +34,7 @@ class Meeting:
 
     def __init__(self, size: int) -> None:
         self.values: list[Any] = [None] * size
+        self.calls: list[str] = [""] * size
         self.arrived = 0
         self.left = 0
 
@@ -104,13 +105,13 @@ class ThreadCommunicator(Communicator):
         self._job, self._name, self.size, self.rank = job, name, size, rank
         self._count = 0
 
-    def _meet(self, value: Any) -> list[Any]:
-        """Return the arguments of all ranks, once all have arrived."""
+    def _meet(self, call: str, value: Any) -> list[Any]:
+        """Return the arguments of all ranks, once all have arrived. Raise ValueError if their calls differ."""
         job, key = self._job, (self._name, self._count)
         self._count += 1
         with job.changed:
             meeting = job.meetings.setdefault(key, Meeting(self.size))
-            meeting.values[self.rank] = value
+            meeting.values[self.rank], meeting.calls[self.rank] = value, call
             meeting.arrived += 1
             if meeting.arrived == self.size:
                 job.changed.notify_all()
@@ -120,30 +121,33 @@ class ThreadCommunicator(Communicator):
             meeting.left += 1
             if meeting.left == self.size:
                 del job.meetings[key]
+        if len(set(meeting.calls)) > 1:
+            calls = "; ".join(f"rank {rank}: {each}" for rank, each in enumerate(meeting.calls))
+            raise ValueError(f"the ranks make different calls: {calls}")
         return meeting.values
 
     def subset(self, ranks: Sequence[int]) -> Communicator | None:
         name = (self._name, self._count, tuple(ranks))
-        self._meet(None)
+        self._meet(f"subset {list(ranks)}", None)
         return ThreadCommunicator(self._job, name, len(ranks), ranks.index(self.rank)) if self.rank in ranks else None
 
     def broadcast(self, buffer: memoryview, root: int) -> None:
-        sent = self._meet(bytes(buffer) if self.rank == root else None)[root]
+        sent = self._meet(f"broadcast from {root}", bytes(buffer) if self.rank == root else None)[root]
         if self.rank != root:
             _fill(buffer, sent)
 
     def all_reduce(self, buffer: memoryview, dtype: str, op: str) -> None:
-        _fill(buffer, _reduced(self._meet(bytes(buffer)), dtype, op))
+        _fill(buffer, _reduced(self._meet(f"all_reduce {dtype} {op}", bytes(buffer)), dtype, op))
 
     def all_gather(self, send: memoryview, receive: memoryview) -> None:
-        _fill(receive, b"".join(self._meet(bytes(send))))
+        _fill(receive, b"".join(self._meet("all_gather", bytes(send))))
 
     def all_to_all(
         self, send: memoryview, receive: memoryview, send_counts: Sequence[int], receive_counts: Sequence[int]
     ) -> None:
         ends = np.cumsum([0, *send_counts]).tolist()
         parts = [bytes(send[low:high]) for low, high in pairwise(ends)]
-        received = [each[self.rank] for each in self._meet(parts)]
+        received = [each[self.rank] for each in self._meet("all_to_all", parts)]
         for source, (part, count) in enumerate(zip(received, receive_counts, strict=True)):
             if len(part) != count:
                 raise ValueError(f"rank {source} has sent {len(part)} bytes, but {count} were expected from it")

@@ -26,6 +26,8 @@ __all__ = ["CHECKS", "device_failures", "failures", "main"]
 
 _SIZES: Final = (0, 1, 7, 40_000)
 """Numbers of elements: none, one, an odd number, and more than an engine sends in one piece."""
+_LARGE: Final = 700_001
+"""A number of elements that shared memory takes in several pieces."""
 
 
 Comparisons = Iterator[tuple[np.ndarray, np.ndarray, str]]
@@ -54,6 +56,7 @@ def _cases() -> Iterator[tuple[str, str, int]]:
                 continue
             for count in _SIZES if dtype == "float32" else (7,):
                 yield dtype, op, count
+    yield "float64", "sum", _LARGE
 
 
 def _expected(c: Communicator, count: int, dtype: str, op: str) -> np.ndarray:
@@ -70,13 +73,30 @@ def all_reduce(c: Communicator) -> Comparisons:
 
 
 def same_bits(c: Communicator) -> Comparisons:
-    """A sum that is rounded has the same bits on every rank."""
-    mine = np.random.default_rng(c.rank).standard_normal(10_000).astype("float32")
-    c.all_reduce(_memory(mine), "float32", "sum")
-    everything = np.empty((c.size, mine.size), "float32")
-    c.all_gather(_memory(mine), _memory(everything))
-    for row in everything:
-        yield row, everything[0], "a rounded sum"
+    """A sum and a mean that are rounded have the same bits on every rank."""
+    calls: dict[str, Callable[[memoryview], None]] = {
+        "sum": lambda memory: c.all_reduce(memory, "float32", "sum"),
+        "mean": lambda memory: c.average([memory], "float32"),
+    }
+    for name, call in calls.items():
+        for count in (10_000, _LARGE):
+            mine = np.random.default_rng(c.rank).standard_normal(count).astype("float32")
+            call(_memory(mine))
+            everything = np.empty((c.size, mine.size), "float32")
+            c.all_gather(_memory(mine), _memory(everything))
+            for row in everything:
+                yield row, everything[0], f"a rounded {name} of {count}"
+
+
+def averages(c: Communicator) -> Comparisons:
+    """A mean is the sum, divided by the number of ranks once; of one buffer, and of several of different sizes."""
+    for dtype in (dtype for dtype in DTYPES if dtype[0] == "f"):
+        for counts in [[count] for count in _SIZES] + [[3, _LARGE, 0, 1, 40_000]]:
+            got = [_values(c.rank, count, dtype) for count in counts]
+            c.average(list(map(_memory, got)), dtype)
+            for count, array in zip(counts, got, strict=True):
+                total = _expected(c, count, dtype, "sum")
+                yield array, total / total.dtype.type(c.size), f"mean of {count} {dtype}, one of {len(counts)}"
 
 
 def reduce_to_one(c: Communicator) -> Comparisons:
@@ -223,8 +243,8 @@ def _one_machine(c: Communicator) -> bool:
 CHECKS: Final[dict[str, Callable[[Communicator], Comparisons]]] = {
     check.__name__: check
     for check in (
-        all_reduce, same_bits, reduce_to_one, reduce_scatter, broadcast, gathers, all_to_all, messages, subsets,
-        barriers,
+        all_reduce, same_bits, averages, reduce_to_one, reduce_scatter, broadcast, gathers, all_to_all, messages,
+        subsets, barriers,
     )
 }  # fmt: skip
 """The checks by name. Each is called on every rank."""

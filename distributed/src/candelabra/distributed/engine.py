@@ -8,8 +8,8 @@ All calls block: ``candelabra.distributed`` makes them on a thread of its own pe
 order on every rank. Calls on different communicators, and the point-to-point calls, come from other threads at the same
 time. Buffers are flat memoryviews of bytes in the host's memory, in native byte order; those that are written are
 writable. A reduction is called with ``dtype``, one of :data:`DTYPES`, and ``op``, one of :data:`REDUCTIONS`: bools come
-as uint8, half types as float32, averages as sums. Logical and bitwise reductions come with integers only, and only sums
-and products with complex numbers.
+as uint8, half types as float32. Logical and bitwise reductions come with integers only, and only sums and products with
+complex numbers. Means are calls of ``average``, or sums that are divided afterwards.
 
 A call that cannot be completed raises an exception of any type. ``candelabra.distributed`` adds the rank, the
 collective and the user's line.
@@ -32,9 +32,9 @@ import pluggy
 if TYPE_CHECKING:
     from candelabra import Tensor
 
-API_VERSION: Final = (1, 1)
+API_VERSION: Final = (1, 2)
 """The version of this contract. A new major version breaks engines, a new minor version only adds to the contract. 1.1
-added engines of devices."""
+added engines of devices, 1.2 means (``average``)."""
 
 DTYPES: Final = (
     "uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64", "float32", "float64", "complex64",
@@ -51,6 +51,17 @@ REDUCTIONS: Final[dict[str, Callable[..., np.ndarray]]] = {
     "bxor": np.bitwise_xor,
 }
 """The reductions, and their definitions. Sums and products of integers wrap around."""
+
+
+def divide(array: np.ndarray, number: int, out: np.ndarray) -> None:
+    """Write the elements of an array, divided by a number of ranks, to ``out``, which may be the array."""
+    if number == 1:
+        np.copyto(out, array)
+    elif number & (number - 1):
+        np.divide(array, number, out=out)
+    else:  # the reciprocal of a power of two is exact, and products take half the time
+        np.multiply(array, array.dtype.type(1 / number), out=out)
+
 
 hookspec = pluggy.HookspecMarker("candelabra.distributed")
 hookimpl = pluggy.HookimplMarker("candelabra.distributed")
@@ -117,6 +128,13 @@ class Communicator(ABC):
         """End all ranks of the job, also those that wait for this one. May return."""
 
     # -- optional -----------------------------------------------------------------------------------------------------
+    def average(self, buffers: Sequence[memoryview], dtype: str) -> None:
+        """Replace each of every rank's buffers by the mean of all, which has the same bits on every rank."""
+        for buffer in buffers:
+            self.all_reduce(buffer, dtype, "sum")
+            array = np.frombuffer(buffer, dtype)
+            divide(array, self.size, array)
+
     def barrier(self) -> None:
         """Return once every rank has called this."""
         self.all_reduce(memoryview(bytearray(1)), "uint8", "max")
@@ -211,6 +229,12 @@ class DeviceCommunicator(ABC):
         """
 
     # -- optional -----------------------------------------------------------------------------------------------------
+    def average(self, buffers: Sequence[Tensor], dtype: str) -> None:
+        """Replace each of every rank's buffers by the mean of all, which has the same bits on every rank."""
+        for buffer in buffers:
+            self.all_reduce(buffer, dtype, "sum")
+            buffer.div_(self.size)
+
     def reduce(self, buffer: Tensor, dtype: str, op: str, root: int) -> None:
         """Replace the root's buffer by the reduction of all. The others' buffers stay as they are."""
         self.all_reduce(buffer if self.rank == root else buffer.clone(), dtype, op)
@@ -291,7 +315,7 @@ class Hooks:
 
 __all__ = [
     "API_VERSION", "Communicator", "DTYPES", "DeviceCommunicator", "DeviceEngine", "Engine", "EngineUnavailable",
-    "Hooks", "Message", "REDUCTIONS", "Request", "hookimpl", "hookspec",
+    "Hooks", "Message", "REDUCTIONS", "Request", "divide", "hookimpl", "hookspec",
 ]  # fmt: skip
 
 

@@ -47,10 +47,8 @@ def broadcast_all(tensors: Sequence[Tensor], group: Any, source: int = 0) -> Non
 
 def parts_of(flat: Tensor, like: Sequence[Tensor]) -> Iterator[Tensor]:
     """Yield the parts of a flat tensor as views of the shapes of others."""
-    start = 0
-    for tensor in like:
-        yield flat[start : start + tensor.numel()].view(tensor.shape)
-        start += tensor.numel()
+    for part, tensor in zip(flat.split([tensor.numel() for tensor in like]), like, strict=True):
+        yield part.view(tensor.shape)
 
 
 def can_overlap(parameters: Sequence[Tensor]) -> bool:
@@ -246,14 +244,16 @@ class Reducer:
                 bucket.average = average
 
     def _gradient(self, index: int, mirrored: bool) -> Tensor:
-        """Return the gradient of a parameter without history, zeros if there is none."""
+        """Return the gradient of a parameter, zeros without history if there is none."""
         parameter = self.parameters[index]
-        return cd.zeros_like(parameter) if mirrored or parameter.grad is None else parameter.grad.detach()
+        found = None if mirrored else parameter.grad
+        return cd.zeros_like(parameter.detach()) if found is None else found
 
     def _packed(self, indices: list[int], mirrored: bool) -> Tensor:
         """Return the gradients of parameters in one flat tensor."""
+        gradients = [self._gradient(index, mirrored) for index in indices]
         with cd.no_grad():
-            return cd.cat([self._gradient(index, mirrored).reshape(-1) for index in indices])
+            return cd.cat([each if each.dim() == 1 else each.reshape(-1) for each in gradients])
 
     def _averaged(self, tensors: list[Tensor], mirrored: bool) -> Any:
         """Begin to average tensors over the ranks in place, and return the future.
