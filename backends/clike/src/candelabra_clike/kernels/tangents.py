@@ -1,4 +1,5 @@
-"""Reductions together with their derivatives along a tangent: each row is read once, for all passes of a program.
+"""Reductions and scatters together with their derivatives along a tangent: each row is read once, for all passes of a
+program.
 
 In the programs, ``a`` is the tangent and ``b`` the input.
 """
@@ -6,6 +7,7 @@ In the programs, ``a`` is the tangent and ``b`` the input.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from math import inf, prod
 from typing import Any
 
@@ -13,10 +15,15 @@ from candelabra.backend import contiguous_strides, reduced_shape
 from candelabra.dtypes import FLOATING, dtype
 
 from candelabra_clike.array import Shape, StridedArray
+from candelabra_clike.conversions import converted as converted_value
+from candelabra_clike.kernels.copies import cast_kernel, clone
 from candelabra_clike.kernels.reductions import DtypeSpecialized, accumulator_type
+from candelabra_clike.kernels.scattering import SCATTER, accumulator_dtype, identity, scatter_along
 from candelabra_clike.kernels.softmax import row_kernel
 from candelabra_clike.kernels.variances import mean_of_row, squared_distance
-from candelabra_clike.language import Value, call, cast, select, sqrt
+from candelabra_clike.language import Value, call, cast, constant, select, sqrt, value_type
+from candelabra_clike.templates.elementwise.elementwise import Elementwise
+from candelabra_clike.templates.indexing.scatter import ScatterRule
 from candelabra_clike.templates.reduction_dims import check_not_empty
 from candelabra_clike.templates.reductions.scan import ScanKernel
 from candelabra_clike.templates.reductions.scan_source import ScanOp
@@ -206,6 +213,88 @@ def _cumulative_product_along(d: dtype) -> Callable[..., Any] | None:
     return kernel
 
 
+# -- extremes of scattered numbers ------------------------------------------------------------------------------------
+@lru_cache(None)
+def extreme_rule(reduce: str, d: dtype, sources: int) -> ScatterRule:
+    """Return the rule that keeps an extreme, the sum of the tangents of all numbers that equal it, and their count.
+
+    The sources are the numbers, and their tangents if they have any. NaN propagates.
+    """
+
+    def rule(extreme: Value, total: Value, count: Value, number: Value, tangent: Any = 0) -> tuple[Value, ...]:
+        beyond = extreme > number if reduce == "amax" else extreme < number
+        kept, equal = (extreme != extreme) | beyond, extreme == number
+        return (
+            select(kept, extreme, number),
+            select(kept, total, select(equal, total + tangent, tangent)),
+            select(kept, count, select(equal, count + 1, 1)),
+        )
+
+    return ScatterRule.of(f"{reduce}_along_{d.name}_{sources}", accumulator_dtype(d), d, rule, 3, sources)
+
+
+@lru_cache(None)
+def extreme_reset(reduce: str, d: dtype) -> ScatterRule:
+    """Return the rule that replaces an extreme by the identity element, and forgets its tangents."""
+    wide = accumulator_dtype(d)
+    return ScatterRule.of(f"forget_{reduce}_along_{d.name}", wide, d, lambda *_: (identity(reduce, wide), 0, 0), 3)
+
+
+@lru_cache(None)
+def _mean_of_ties(wide: dtype, d: dtype) -> Elementwise:
+    """Return the kernel of the mean of the tangents of an extreme, the total and the count: 0 for NaN."""
+    return Elementwise.of(
+        f"mean_of_ties_{d.name}",
+        lambda a, b, c: converted_value(select(a == a, b / c, 0), wide, d),
+        (wide,) * 3, d,
+    )  # fmt: skip
+
+
+@lru_cache(None)
+def _one(d: dtype) -> Elementwise:
+    """Return the kernel that fills an array with 1."""
+    return Elementwise(f"one_{d.name}", constant(value_type(d), 1), (), d)
+
+
+def _grouped(x: StridedArray, d: dtype, count: int) -> list[StridedArray]:
+    """Return arrays of the shape of ``x``, whose elements are adjacent in memory."""
+    group = x.engine.empty((*x.shape, count), d)
+    return [group.restrided(x.shape, group.strides[:-1], k) for k in range(count)]
+
+
+def _scatter_extreme_along(d: dtype) -> Callable[..., Any] | None:
+    if d.category != FLOATING:
+        return None
+    wide = accumulator_dtype(d)
+    widened, narrowed, same = cast_kernel(d, wide), cast_kernel(wide, d), cast_kernel(d, d)
+
+    def kernel(
+        t: StridedArray, t_src: StridedArray | None, x: StridedArray, dim: int, index: StridedArray, src: StridedArray,
+        reduce: str, include_self: bool,
+    ) -> Any:  # fmt: skip
+        if t.shape != x.shape or (t_src is not None and t_src.shape != src.shape):
+            raise RuntimeError("the tangent has another shape")
+        if not x.size:
+            return clone(x), clone(x)
+        extreme, total, count = _grouped(x, wide, 3)
+        widened(x, out=extreme)
+        widened(t, out=total)
+        _one(wide)(out=count)
+        sources = 1
+        if t_src is not None and src.size:
+            numbers, tangents = _grouped(src, d, 2)
+            same(src, out=numbers)
+            same(t_src, out=tangents)
+            src, sources = numbers, 2
+        rules = [extreme_rule(reduce, d, sources)]
+        if not include_self:
+            rules.insert(0, extreme_reset(reduce, d))
+        scatter_along(extreme, dim, index, src, rules, SCATTER["scatter_extreme"])
+        return narrowed(extreme), _mean_of_ties(wide, d)(extreme, total, count)
+
+    return kernel
+
+
 KERNELS: dict[str, Any] = {
     "cumprod_along": DtypeSpecialized(_cumulative_product_along),
     "extremum_along": DtypeSpecialized(_extremum_along),
@@ -213,4 +302,5 @@ KERNELS: dict[str, Any] = {
     "norm_along": _two_along(NORM),
     "logsumexp_along": _two_along(LOGSUMEXP),
     "prod_along": DtypeSpecialized(_product_along),
+    "scatter_extreme_along": DtypeSpecialized(_scatter_extreme_along),
 }

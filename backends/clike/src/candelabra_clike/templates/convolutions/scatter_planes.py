@@ -88,7 +88,7 @@ def text(rule: ScatterRule, serial: bool, distinct: bool) -> Source:
         "const i64 position = from_index[i];\n"
         "if ((u64)position >= (u64)size) { wrong = 1; value = position; }\n"
         f"else {{ const {source.value} vb = {source.load('from_x[i]')}; {old}"
-        f"{destination} = {rule.stored}; }}\n"
+        f"{destination} = {rule.stored[0]}; }}\n"
     )
     pointers = (
         f"GLOBAL {target.memory}* const to = out + plane * size;\n"
@@ -135,6 +135,6 @@ def _rounds(rule: ScatterRule) -> str:
         f"{target.value} sum = {target.load('to[place]')};\nu32 j = lane;\n"
         "for (u32 left = same >> lane; left; left >>= 1, ++j) if (left & 1u) {\n"
         f"const {target.value} va = sum;\nconst {source.value} vb = values[j];\n"
-        f"sum = {printing.text(rule.value)};\n}}\n"
+        f"sum = {printing.text(rule.values[0])};\n}}\n"
         f"to[place] = {target.store('sum')};\n}}\nBARRIER;\n}}\n"
     )

@@ -1,5 +1,8 @@
 """Scatter: ``target[p · strides + index[p] · step] = rule(target[…], source[p])``.
 
+A rule may combine groups of numbers, such as a value and its derivative: the numbers of a group are adjacent, so that
+the processor waits for one line of memory.
+
 There are no atomics. Values for one element arrive in the order of the index, so results do not depend on the launch.
 The dims of the loop nest are of two kinds. The target moves along *columns*: elements of different columns never meet,
 so columns are processed in parallel. Along *folds* only indices select the target: the work-item of a column processes
@@ -21,7 +24,7 @@ from candelabra.dtypes import dtype
 from candelabra_clike.array import Shape, StridedArray
 from candelabra_clike.device_errors import IndexOutOfBounds
 from candelabra_clike.engine import Engine, Launch
-from candelabra_clike.language import Value, Variable, declared, printing, value_type
+from candelabra_clike.language import Value, Variable, all_declared, printing, value_type
 from candelabra_clike.layouts import collapsed, is_wide
 from candelabra_clike.source import Source, number, reads, writes
 from candelabra_clike.templates import index_walker
@@ -48,28 +51,45 @@ AHEAD = 8
 
 @dataclass(frozen=True)
 class ScatterRule:
-    """The combination of a value with an element, by name. ``target`` and ``source`` are the dtypes in memory."""
+    """The combination of a value with an element, by name. ``target`` and ``source`` are the dtypes in memory.
+
+    The new element is an expression of the variables ``va``, the element, and ``vb``, the value. If elements or values
+    are groups of adjacent numbers, the others of a group are ``va1``, ``vb1`` and so on.
+    """
 
     name: str
     target: dtype
     source: dtype
-    value: Value = field(compare=False)
-    """The new element: an expression of the variables ``va``, the element, and ``vb``, the value."""
+    values: tuple[Value, ...] = field(compare=False)
+    """The new element: as many numbers as a group of the target has."""
+    sources: int = 1
+    """The numbers of a group of the source."""
 
     @classmethod
-    def of(cls, name: str, target: dtype, source: dtype, function: Callable[..., Any]) -> ScatterRule:
-        """Return the rule of a function of the element and the value. Raises ``ExpressionError``."""
-        variables = (Variable(value_type(target), "va"), Variable(value_type(source), "vb"))
-        return cls(name, target, source, declared(name, function, variables, value_type(target)))
+    def of(
+        cls, name: str, target: dtype, source: dtype, function: Callable[..., Any], targets: int = 1, sources: int = 1
+    ) -> ScatterRule:
+        """Return the rule of a function of the element and the value, or of the numbers of both groups. It then returns
+        a tuple. Raises ``ExpressionError``.
+        """
+        groups = (("va", target, targets), ("vb", source, sources))
+        operands = [Variable(value_type(d), numbered(letter, k)) for letter, d, count in groups for k in range(count)]
+        values = all_declared(name, function, tuple(operands), [[value_type(target)]] * targets)
+        return cls(name, target, source, tuple(values), sources)
 
     def reads(self, name: str) -> bool:
-        """Return whether the new element depends on ``va`` or ``vb``."""
-        return any(isinstance(node, Variable) and node.name == name for node in self.value.walk())
+        """Return whether the new element depends on a variable."""
+        return any(isinstance(node, Variable) and node.name == name for value in self.values for node in value.walk())
 
     @property
-    def stored(self) -> str:
-        """The new element as C text."""
-        return CTYPES[self.target].store(printing.text(self.value))
+    def stored(self) -> tuple[str, ...]:
+        """The numbers of the new element as C texts."""
+        return tuple([CTYPES[self.target].store(printing.text(value)) for value in self.values])
+
+
+def numbered(name: str, k: int) -> str:
+    """Return the name of number ``k`` of a group."""
+    return f"{name}{k or ''}"
 
 
 class ScatterDims(NamedTuple):
@@ -200,7 +220,7 @@ def text(form: ScatterForm) -> Source:
     lookup = look_up(count, elements, form.wraps)
     conditions = [*["good"] * (not form.checked), *["(INDEX)v1 >= low && (INDEX)v1 < high"] * form.shared]
     guard = lookup + (f"if ({' && '.join(conditions)}) " if conditions else "")
-    put = _put(rule, f"out[out_row + to{at['out']}]", f"x[x_now{at['x']}]")
+    put = _put(rule, ("out", f"out_row + to{at['out']}"), ("x", f"x_now{at['x']}"))
     loop = "for (INDEX i = begin; i < end; ++i) " if form.looped else ""
     outside, inside = (loop, "") if form.folds_inside else ("", loop)
     step = inside + ("{\n" + guard + put + "}\n") if along or not inside else guard + _row(form)
@@ -236,12 +256,22 @@ def _looking_ahead(indices: Sequence[str], at: dict[str, str], step: str) -> str
     )
 
 
-def _put(rule: ScatterRule, destination: str, source_element: str) -> str:
-    """Return statements that load, apply the rule and store one element."""
-    target, source = CTYPES[rule.target], CTYPES[rule.source]
-    loads = {"a": (target, destination), "b": (source, source_element)}
-    values = [f"const {c.value} v{n} = {c.load(e)};" for n, (c, e) in loads.items() if rule.reads(f"v{n}")]
-    return f"{{ {' '.join(values)} {destination} = {rule.stored}; }}\n"
+def _put(rule: ScatterRule, target: tuple[str, str], source: tuple[str, str]) -> str:
+    """Return statements that load, apply the rule and store one element. Target and source: an array and an index."""
+    loads = []
+    for letter, d, (array, index), count in (
+        ("va", rule.target, target, len(rule.values)), ("vb", rule.source, source, rule.sources)
+    ):  # fmt: skip
+        for k in range(count):
+            if rule.reads(numbered(letter, k)):
+                loads.append(f"const {CTYPES[d].value} {numbered(letter, k)} = {CTYPES[d].load(_at(array, index, k))};")
+    stores = [f"{_at(*target, k)} = {value};" for k, value in enumerate(rule.stored)]
+    return f"{{ {' '.join(loads)} {' '.join(stores)} }}\n"
+
+
+def _at(array: str, index: str, k: int) -> str:
+    """Return the text of number ``k`` of a group."""
+    return f"{array}[{index} + {k}]" if k else f"{array}[{index}]"
 
 
 def _row(form: ScatterForm) -> str:
@@ -253,6 +283,6 @@ def _row(form: ScatterForm) -> str:
         begin = ("0", "begin", f"begin * {name}_s{last}")[kind]
         const = "const " if pointer == "s" else ""
         lines.append(f"GLOBAL {const}{CTYPES[d].memory}* const {pointer} = {name} + ({start} + {begin});")
-        at[pointer] = f"{pointer}[{('0', 'i', f'i * {name}_s{last}')[kind]}]"
+        at[pointer] = ("0", "i", f"i * {name}_s{last}")[kind]
     lines.append("const INDEX m = end - begin;\nINDEPENDENT\nfor (INDEX i = 0; i < m; ++i)")
-    return "\n".join([*lines, _put(rule, at["o"], at["s"]) + "}\n"])
+    return "\n".join([*lines, _put(rule, ("o", at["o"]), ("s", at["s"])) + "}\n"])
