@@ -15,14 +15,13 @@ from candelabra.backend import contiguous_strides, reduced_shape
 from candelabra.dtypes import FLOATING, dtype
 
 from candelabra_clike.array import Shape, StridedArray
-from candelabra_clike.conversions import converted as converted_value
-from candelabra_clike.kernels.copies import cast_kernel, clone
+from candelabra_clike.conversions import converted
 from candelabra_clike.kernels.reductions import DtypeSpecialized, accumulator_type
 from candelabra_clike.kernels.scattering import SCATTER, accumulator_dtype, identity, scatter_along
 from candelabra_clike.kernels.softmax import row_kernel
 from candelabra_clike.kernels.variances import mean_of_row, squared_distance
-from candelabra_clike.language import Value, call, cast, constant, select, sqrt, value_type
-from candelabra_clike.templates.elementwise.elementwise import Elementwise
+from candelabra_clike.language import Value, call, cast, select, sqrt
+from candelabra_clike.templates.elementwise.several import ElementwiseSeveral
 from candelabra_clike.templates.indexing.scatter import ScatterRule
 from candelabra_clike.templates.reduction_dims import check_not_empty
 from candelabra_clike.templates.reductions.scan import ScanKernel
@@ -241,19 +240,29 @@ def extreme_reset(reduce: str, d: dtype) -> ScatterRule:
 
 
 @lru_cache(None)
-def _mean_of_ties(wide: dtype, d: dtype) -> Elementwise:
-    """Return the kernel of the mean of the tangents of an extreme, the total and the count: 0 for NaN."""
-    return Elementwise.of(
-        f"mean_of_ties_{d.name}",
-        lambda a, b, c: converted_value(select(a == a, b / c, 0), wide, d),
-        (wide,) * 3, d,
+def _beginning(d: dtype, wide: dtype) -> ElementwiseSeveral:
+    """Return the kernel of the first extreme, total and count, of a number and its tangent."""
+    return ElementwiseSeveral(
+        f"extreme_begins_{d.name}",
+        lambda a, b: (converted(a, d, wide), converted(b, d, wide), 1),
+        (d, d), (wide,) * 3,
     )  # fmt: skip
 
 
 @lru_cache(None)
-def _one(d: dtype) -> Elementwise:
-    """Return the kernel that fills an array with 1."""
-    return Elementwise(f"one_{d.name}", constant(value_type(d), 1), (), d)
+def _ending(wide: dtype, d: dtype) -> ElementwiseSeveral:
+    """Return the kernel of the extreme and of the mean of the tangents, which is 0 for NaN."""
+    return ElementwiseSeveral(
+        f"extreme_ends_{d.name}",
+        lambda a, b, c: (converted(a, wide, d), converted(select(a == a, b / c, 0), wide, d)),
+        (wide,) * 3, (d, d),
+    )  # fmt: skip
+
+
+@lru_cache(None)
+def _pairs(d: dtype) -> ElementwiseSeveral:
+    """Return the kernel that copies numbers and their tangents."""
+    return ElementwiseSeveral(f"pairs_{d.name}", lambda a, b: (a, b), (d, d), (d, d))
 
 
 def _grouped(x: StridedArray, d: dtype, count: int) -> list[StridedArray]:
@@ -266,31 +275,35 @@ def _scatter_extreme_along(d: dtype) -> Callable[..., Any] | None:
     if d.category != FLOATING:
         return None
     wide = accumulator_dtype(d)
-    widened, narrowed, same = cast_kernel(d, wide), cast_kernel(wide, d), cast_kernel(d, d)
 
     def kernel(
-        t: StridedArray, t_src: StridedArray | None, x: StridedArray, dim: int, index: StridedArray, src: StridedArray,
-        reduce: str, include_self: bool,
-    ) -> Any:  # fmt: skip
+        t: StridedArray,
+        t_src: StridedArray | None,
+        x: StridedArray,
+        dim: int,
+        index: StridedArray,
+        src: StridedArray,
+        reduce: str,
+        include_self: bool,
+    ) -> Any:
         if t.shape != x.shape or (t_src is not None and t_src.shape != src.shape):
             raise RuntimeError("the tangent has another shape")
+        out, slope = x.engine.empty(x.shape, d), x.engine.empty(x.shape, d)
         if not x.size:
-            return clone(x), clone(x)
-        extreme, total, count = _grouped(x, wide, 3)
-        widened(x, out=extreme)
-        widened(t, out=total)
-        _one(wide)(out=count)
+            return out, slope
+        state = _grouped(x, wide, 3)
+        _beginning(d, wide)([x, t], state)
         sources = 1
         if t_src is not None and src.size:
-            numbers, tangents = _grouped(src, d, 2)
-            same(src, out=numbers)
-            same(t_src, out=tangents)
-            src, sources = numbers, 2
+            pairs, sources = _grouped(src, d, 2), 2
+            _pairs(d)([src, t_src], pairs)
+            src = pairs[0]
         rules = [extreme_rule(reduce, d, sources)]
         if not include_self:
             rules.insert(0, extreme_reset(reduce, d))
-        scatter_along(extreme, dim, index, src, rules, SCATTER["scatter_extreme"])
-        return narrowed(extreme), _mean_of_ties(wide, d)(extreme, total, count)
+        scatter_along(state[0], dim, index, src, rules, SCATTER["scatter_extreme"])
+        _ending(wide, d)(state, [out, slope])
+        return out, slope
 
     return kernel
 
