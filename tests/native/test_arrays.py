@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import candelabra as cd
 import ml_dtypes
 import numpy as np
@@ -86,6 +88,27 @@ def test_large_memory_is_reused_and_given_back() -> None:
     assert address_of(allocate(3 << 20)) == where
     release()
     assert statistics()["reserved"] == before["reserved"]
+
+
+def test_more_memory_than_a_process_owns_is_kept_for_the_next_results() -> None:
+    """Beyond 256 MB the system may take it, so at most an eighth of its memory is kept. New results are intact."""
+    size = 300 << 20
+    most = max(os.sysconf("SC_PHYS_PAGES") // 8 * os.sysconf("SC_PAGESIZE"), 256 << 20)
+    release()
+    before = statistics()["reserved"]
+    held = allocate(size)
+    reserved = statistics()["reserved"] - before
+    del held
+    assert statistics()["reserved"] - before == (reserved if reserved <= most else 0)
+    small = [allocate(5 << 20) for _ in range(2)]
+    del small
+    blocks = [np.frombuffer(allocate(n), np.uint8) for n in (size, 5 << 20, 5 << 20)]
+    for i, block in enumerate(blocks):
+        block[:: 1 << 12] = i + 1
+    assert all((block[:: 1 << 12] == i + 1).all() for i, block in enumerate(blocks))
+    del block, blocks
+    release()
+    assert statistics()["reserved"] == before
 
 
 def test_memory_that_does_not_exist_is_refused() -> None:

@@ -487,6 +487,52 @@ def test_tangents_of_another_shape_are_refused(operator: str, arguments: tuple[A
         record(operator).canonical(cd.ones(3), cd.ones(2, 3), *arguments)
 
 
+@pytest.mark.parametrize("name", ["input", "src"])
+def test_tangents_of_scattered_extremes_have_the_shapes_of_their_primals(name: str) -> None:
+    """The error names the shapes of the tangent and its primal."""
+    shapes = {"input": (2, 2), "src": (3, 3)}[name]
+    with pytest.raises(RuntimeError, match=r"scatter_extreme: the tangent must have the shape of the input, \[(2|3)\]"):
+        record("scatter_extreme_along").canonical(
+            cd.ones(shapes[0]), cd.ones(shapes[1]), cd.ones(3), 0, cd.tensor([0, 1]), cd.ones(2), "amax", True
+        )
+
+
+@pytest.mark.parametrize("reduce", ["amax", "amin"])
+@pytest.mark.parametrize("include_self", [True, False])
+@pytest.mark.parametrize("size", [5, 200])
+def test_scattered_extremes_share_tangents_among_ties(
+    reduce: str, include_self: bool, size: int, rng: np.random.Generator
+) -> None:
+    """The tangents of input and source agree with the vector-Jacobian product, in small and in large tensors."""
+    x, source = (cd.tensor(rng.integers(0, 4, (size, size)).astype(np.float64)) for _ in range(2))
+    index = cd.tensor(rng.integers(0, size, (size, size)))
+    t_x, t_source, g = (tensor(rng, size, size) for _ in range(3))
+
+    def scattered(a: Tensor, b: Tensor) -> Tensor:
+        return a.scatter_reduce(0, index, b, reduce, include_self=include_self)
+
+    value, pull = vjp(scattered, x, source)
+    assert cd.equal(jvp(scattered, (x, source), (t_x, t_source))[0], value)
+    to_x, to_source = ((pulled * t).sum() for pulled, t in zip(pull(g), (t_x, t_source), strict=True))
+    for f, primals, tangents, expected in (
+        (lambda a: scattered(a, source), (x,), (t_x,), to_x),
+        (lambda b: scattered(x, b), (source,), (t_source,), to_source),
+        (scattered, (x, source), (t_x, t_source), to_x + to_source),
+    ):
+        assert close((jvp(f, primals, tangents)[1] * g).sum(), expected)
+
+
+@pytest.mark.parametrize("dtype", [cd.float32, cd.float64], ids=str)
+def test_mantissas_have_tangents_without_overflow(dtype: Any) -> None:
+    """The smallest numbers are scaled by more than the largest power of two, the largest by less than the smallest."""
+    info = cd.finfo(dtype)
+    x, t = cd.tensor([info.tiny / 8, info.max, 3.0], dtype=dtype), cd.tensor([info.tiny, 1.0, 2.0], dtype=dtype)
+    mantissa, along = jvp(lambda a: cd.frexp(a)[0], (x,), (t,))
+    assert mantissa.tolist()[::2] == [0.5, 0.75]
+    assert along.tolist()[::2] == [4.0, 0.5]
+    assert 0 < along[1].item() < info.tiny
+
+
 @pytest.mark.parametrize("count", [0, 1, 2])
 def test_cumulative_products_have_exact_tangents_at_zeros(count: int, rng: np.random.Generator) -> None:
     """With one zero or two in a row, for small and for large tensors."""

@@ -1,4 +1,4 @@
-"""Reductions and their derivatives along a tangent, by the definitions."""
+"""Derivatives along a tangent, by the definitions: of reductions, of scattered extremes, of mantissas."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 
 from candelabra_conformance.references.reductions import Array, Dims, axes, count, mean, var
 from candelabra_conformance.references.registry import reference
+from candelabra_conformance.references.scatter_extremes import scatter_extreme
 
 
 def _summed(x: Array, dim: Dims, keepdim: bool) -> Array:
@@ -22,6 +23,40 @@ def extremum_along(t: Array, x: Array, dim: Dims = (), largest: bool = True, kee
     with np.errstate(invalid="ignore"):  # NaN attains nothing: 0 / 0
         slope = _summed(np.where(ties, t, 0), dim, keepdim) / _summed(ties, dim, keepdim)
     return extremum(x, axes(x, dim), keepdims=keepdim), slope
+
+
+@reference("scatter_extreme_along")
+def scatter_extreme_along(
+    t_input: Array,
+    t_src: Array | None,
+    input: Array,
+    dim: int,
+    index: Array,
+    src: Array,
+    reduce: str,
+    include_self: bool,
+) -> Any:
+    """Average the tangents of all elements that equal the extreme."""
+    out = np.atleast_1d(scatter_extreme(input, dim, index, src, reduce, include_self))
+    own = np.atleast_1d(input) == out
+    indices, source = np.atleast_1d(index), np.atleast_1d(src)
+    tangents = np.zeros_like(source) if t_src is None else np.atleast_1d(t_src)
+    places = [(i, (*i[:dim], indices[i], *i[dim:][1:])) for i in np.ndindex(*indices.shape)]
+    if not include_self:
+        for _, at in places:
+            own[at] = False
+    total, count = np.where(own, np.atleast_1d(t_input), 0), own.astype(np.int64)
+    for i, at in places:
+        if source[i] == out[at]:
+            total[at] += tangents[i]
+            count[at] += 1
+    return out.reshape(input.shape), (total / np.maximum(count, 1)).reshape(input.shape)
+
+
+@reference("frexp_along", extended=True)
+def frexp_along(t: Array, x: Array) -> Any:
+    """Scale the tangent by the power of two by which the mantissa is scaled."""
+    return np.ldexp(t, -np.frexp(x)[1])
 
 
 @reference("var_mean_along", extended=True)

@@ -1,4 +1,4 @@
-"""``utils.checkpoint``, ``dlpack`` and ``hooks``, and of candelabra-nn ``utils.data`` and ``utils.tensorboard``.
+"""``utils.benchmark``, ``checkpoint``, ``dlpack`` and ``hooks``; candelabra-nn has ``data`` and ``tensorboard``.
 
 A submodule is imported at its first use.
 """
@@ -42,7 +42,7 @@ def __getattr__(name: str) -> Any:
     return sys.modules[whole]
 
 
-__all__ = ["checkpoint", "data", "dlpack", "hooks", "model_zoo", "tensorboard"]
+__all__ = ["benchmark", "checkpoint", "data", "dlpack", "hooks", "model_zoo", "tensorboard"]
 
 
 def __dir__() -> list[str]:

@@ -66,6 +66,7 @@ EXPRESSIONS: dict[str, Entry] = {
         "bfloat16": lambda a, b: call("nextafter_bf16", a, b),
         "float": lambda a, b: call("nextafter", a, b),
     },
+    "frexp_along": {"float": lambda a, b: call("frexp_along", a, b)},
     "abs": {
         "float": lambda a: call("abs", a),
         "signed": _integer_abs,

@@ -87,13 +87,16 @@ EXPRESSIONS: dict[str, Callable[[dtype], Expression]] = {
 @lru_cache(None)
 def reset_rule(reduce: str, d: dtype) -> ScatterRule:
     """Return the rule that replaces an element by the identity element of a reduction."""
+    return ScatterRule.of(f"forget_{reduce}_{d.name}", d, d, lambda a, b: identity(reduce, d))
+
+
+def identity(reduce: str, d: dtype) -> Value:
+    """Return the identity element of a reduction."""
     if reduce == "prod":
-        identity: Value = constant(value_type(d), 1)
-    elif d.category == BOOL:
-        identity = constant("bool", int(reduce == "amin"))
-    else:
-        identity = named(value_type(d), "LOWEST" if reduce == "amax" else "HIGHEST")
-    return ScatterRule(f"forget_{reduce}_{d.name}", d, d, identity)
+        return constant(value_type(d), 1)
+    if d.category == BOOL:
+        return constant("bool", int(reduce == "amin"))
+    return named(value_type(d), "LOWEST" if reduce == "amax" else "HIGHEST")
 
 
 # -- along one dim ----------------------------------------------------------------------------------------------------
@@ -222,7 +225,7 @@ def zero(d: dtype) -> Elementwise:
 @lru_cache(64)
 def apply_rule(rule: ScatterRule) -> Elementwise:
     """Return the kernel that applies a rule to all elements, without an index."""
-    return Elementwise(f"{rule.name}_everywhere", rule.value, (rule.target, rule.source), rule.target)
+    return Elementwise(f"{rule.name}_everywhere", rule.values[0], (rule.target, rule.source), rule.target)
 
 
 # -- whole slices, and index arrays for several dims ------------------------------------------------------------------

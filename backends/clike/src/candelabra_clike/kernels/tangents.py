@@ -1,4 +1,5 @@
-"""Reductions together with their derivatives along a tangent: each row is read once, for all passes of a program.
+"""Reductions and scatters together with their derivatives along a tangent: each row is read once, for all passes of a
+program.
 
 In the programs, ``a`` is the tangent and ``b`` the input.
 """
@@ -6,6 +7,7 @@ In the programs, ``a`` is the tangent and ``b`` the input.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from math import inf, prod
 from typing import Any
 
@@ -13,10 +15,14 @@ from candelabra.backend import contiguous_strides, reduced_shape
 from candelabra.dtypes import FLOATING, dtype
 
 from candelabra_clike.array import Shape, StridedArray
+from candelabra_clike.conversions import converted
 from candelabra_clike.kernels.reductions import DtypeSpecialized, accumulator_type
+from candelabra_clike.kernels.scattering import SCATTER, accumulator_dtype, identity, scatter_along
 from candelabra_clike.kernels.softmax import row_kernel
 from candelabra_clike.kernels.variances import mean_of_row, squared_distance
 from candelabra_clike.language import Value, call, cast, select, sqrt
+from candelabra_clike.templates.elementwise.several import ElementwiseSeveral
+from candelabra_clike.templates.indexing.scatter import ScatterRule
 from candelabra_clike.templates.reduction_dims import check_not_empty
 from candelabra_clike.templates.reductions.scan import ScanKernel
 from candelabra_clike.templates.reductions.scan_source import ScanOp
@@ -206,6 +212,102 @@ def _cumulative_product_along(d: dtype) -> Callable[..., Any] | None:
     return kernel
 
 
+# -- extremes of scattered numbers ------------------------------------------------------------------------------------
+@lru_cache(None)
+def extreme_rule(reduce: str, d: dtype, sources: int) -> ScatterRule:
+    """Return the rule that keeps an extreme, the sum of the tangents of all numbers that equal it, and their count.
+
+    The sources are the numbers, and their tangents if they have any. NaN propagates.
+    """
+
+    def rule(extreme: Value, total: Value, count: Value, number: Value, tangent: Any = 0) -> tuple[Value, ...]:
+        beyond = extreme > number if reduce == "amax" else extreme < number
+        kept, equal = (extreme != extreme) | beyond, extreme == number
+        return (
+            select(kept, extreme, number),
+            select(kept, total, select(equal, total + tangent, tangent)),
+            select(kept, count, select(equal, count + 1, 1)),
+        )
+
+    return ScatterRule.of(f"{reduce}_along_{d.name}_{sources}", accumulator_dtype(d), d, rule, 3, sources)
+
+
+@lru_cache(None)
+def extreme_reset(reduce: str, d: dtype) -> ScatterRule:
+    """Return the rule that replaces an extreme by the identity element, and forgets its tangents."""
+    wide = accumulator_dtype(d)
+    return ScatterRule.of(f"forget_{reduce}_along_{d.name}", wide, d, lambda *_: (identity(reduce, wide), 0, 0), 3)
+
+
+@lru_cache(None)
+def _beginning(d: dtype, wide: dtype) -> ElementwiseSeveral:
+    """Return the kernel of the first extreme, total and count, of a number and its tangent."""
+    return ElementwiseSeveral(
+        f"extreme_begins_{d.name}",
+        lambda a, b: (converted(a, d, wide), converted(b, d, wide), 1),
+        (d, d), (wide,) * 3,
+    )  # fmt: skip
+
+
+@lru_cache(None)
+def _ending(wide: dtype, d: dtype) -> ElementwiseSeveral:
+    """Return the kernel of the extreme and of the mean of the tangents, which is 0 for NaN."""
+    return ElementwiseSeveral(
+        f"extreme_ends_{d.name}",
+        lambda a, b, c: (converted(a, wide, d), converted(select(a == a, b / c, 0), wide, d)),
+        (wide,) * 3, (d, d),
+    )  # fmt: skip
+
+
+@lru_cache(None)
+def _pairs(d: dtype) -> ElementwiseSeveral:
+    """Return the kernel that copies numbers and their tangents."""
+    return ElementwiseSeveral(f"pairs_{d.name}", lambda a, b: (a, b), (d, d), (d, d))
+
+
+def _grouped(x: StridedArray, d: dtype, count: int) -> list[StridedArray]:
+    """Return arrays of the shape of ``x``, whose elements are adjacent in memory."""
+    group = x.engine.empty((*x.shape, count), d)
+    return [group.restrided(x.shape, group.strides[:-1], k) for k in range(count)]
+
+
+def _scatter_extreme_along(d: dtype) -> Callable[..., Any] | None:
+    if d.category != FLOATING:
+        return None
+    wide = accumulator_dtype(d)
+
+    def kernel(
+        t: StridedArray,
+        t_src: StridedArray | None,
+        x: StridedArray,
+        dim: int,
+        index: StridedArray,
+        src: StridedArray,
+        reduce: str,
+        include_self: bool,
+    ) -> Any:
+        if t.shape != x.shape or (t_src is not None and t_src.shape != src.shape):
+            raise RuntimeError("the tangent has another shape")
+        out, slope = x.engine.empty(x.shape, d), x.engine.empty(x.shape, d)
+        if not x.size:
+            return out, slope
+        state = _grouped(x, wide, 3)
+        _beginning(d, wide)([x, t], state)
+        sources = 1
+        if t_src is not None and src.size:
+            pairs, sources = _grouped(src, d, 2), 2
+            _pairs(d)([src, t_src], pairs)
+            src = pairs[0]
+        rules = [extreme_rule(reduce, d, sources)]
+        if not include_self:
+            rules.insert(0, extreme_reset(reduce, d))
+        scatter_along(state[0], dim, index, src, rules, SCATTER["scatter_extreme"])
+        _ending(wide, d)(state, [out, slope])
+        return out, slope
+
+    return kernel
+
+
 KERNELS: dict[str, Any] = {
     "cumprod_along": DtypeSpecialized(_cumulative_product_along),
     "extremum_along": DtypeSpecialized(_extremum_along),
@@ -213,4 +315,5 @@ KERNELS: dict[str, Any] = {
     "norm_along": _two_along(NORM),
     "logsumexp_along": _two_along(LOGSUMEXP),
     "prod_along": DtypeSpecialized(_product_along),
+    "scatter_extreme_along": DtypeSpecialized(_scatter_extreme_along),
 }

@@ -1,4 +1,4 @@
-/* The mantissa and the exponent of floating-point numbers. */
+/* The mantissa and the exponent of floating-point numbers, and the derivative of the mantissa. */
 
 FUNCTION T frexp_mantissa_T(T x) {
     const T a = abs_T(x), normal = a < PICK_T(1.17549435e-38, 2.2250738585072014e-308)
@@ -14,4 +14,11 @@ FUNCTION i32 frexp_exponent_T(T x) {
     const U bits = BITS_U(tiny ? a * PICK_T(8388608.0, 4503599627370496.0) : a);
     const i32 exponent = (i32)(bits >> PICK_T(23, 52)) - PICK_T(126, 1022) - (tiny ? PICK_T(23, 52) : 0);
     return x == 0.0 || !(a < INFINITE_W) ? 0 : exponent;
+}
+
+/* t / 2**(exponent of x), by two powers of 2: one alone overflows for the smallest numbers. */
+FUNCTION T frexp_along_T(T t, T x) {
+    const i32 exponent = frexp_exponent_T(x), half = exponent / 2;
+    const U first = (U)(PICK_T(127, 1023) - half), second = (U)(PICK_T(127, 1023) - (exponent - half));
+    return t * BITS_W(first << PICK_T(23, 52)) * BITS_W(second << PICK_T(23, 52));
 }

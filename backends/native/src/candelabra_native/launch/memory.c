@@ -2,8 +2,9 @@
 
 A block is a Python object that exports its bytes. NumPy's arrays over it keep it alive, views too. When the last one is
 gone, the memory of a large block is kept for the next block of its size class: the system would unmap it, and map it,
-page by page, for the next result. A size class is at most an eighth larger than what was asked for. The Python lock
-protects everything here. */
+page by page, for the next result. A size class is at most an eighth larger than what was asked for. Beyond
+`MOST_OWNED` bytes, kept memory is offered to the system: it takes pages when it has no others, and until then they
+serve the next block without a page fault. The Python lock protects everything here. */
 
 #include "memory.h"
 
@@ -11,6 +12,11 @@ protects everything here. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
+
+#ifndef MADV_FREE
+#define MADV_FREE 8 /* Linux 4.5 and newer; the headers of older C libraries lack it */
+#endif
 
 enum {
     ALIGNMENT = 64,
@@ -18,10 +24,14 @@ enum {
     LEAST_KEPT = 1 << 18,
     /* Blocks of at least this size ask for huge pages. */
     LEAST_HUGE = 1 << 22,
-    CLASSES = 8 * 64
+    HUGE_PAGE = 1 << 21,
+    CLASSES = 8 * 64,
+    /* At most this part of the machine's memory is kept. */
+    KEPT_PART = 8
 };
 
-static const size_t MOST_KEPT = (size_t)256 << 20;
+/* Kept memory up to this size remains the process's own. */
+static const size_t MOST_OWNED = (size_t)256 << 20;
 
 typedef struct Kept {
     struct Kept *next;
@@ -47,6 +57,24 @@ static int class_of(size_t size, size_t *rounded) {
     *rounded = (size + step - 1) & ~(step - 1);
     bit = 63 - __builtin_clzll(*rounded);
     return bit * 8 + (int)((*rounded >> (bit - 3)) & 7);
+}
+
+/* The most bytes that are kept. */
+static size_t most_kept(void) {
+    static size_t most;
+    if (!most) {
+        long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
+        most = pages > 0 && size > 0 ? (size_t)pages / KEPT_PART * (size_t)size : MOST_OWNED;
+        if (most < MOST_OWNED) most = MOST_OWNED;
+    }
+    return most;
+}
+
+/* Let the system take the pages of a block when it needs them; whole huge pages, which it would split. */
+static int offer(void *start, size_t size) {
+    uintptr_t first = ((uintptr_t)start + HUGE_PAGE - 1) & ~(uintptr_t)(HUGE_PAGE - 1);
+    uintptr_t last = ((uintptr_t)start + size) & ~(uintptr_t)(HUGE_PAGE - 1);
+    return last > first && !madvise((void *)first, last - first, MADV_FREE);
 }
 
 static void release_kept(void) {
@@ -116,7 +144,9 @@ static PyObject *allocate(PyObject *module, PyObject *argument) {
 static void block_dealloc(PyObject *object) {
     Block *block = (Block *)object;
     bytes_allocated -= block->reserved;
-    if (block->reserved >= LEAST_KEPT && bytes_kept + block->reserved <= MOST_KEPT) {
+    size_t after = bytes_kept + block->reserved;
+    if (block->reserved >= LEAST_KEPT && after <= most_kept() &&
+        (after <= MOST_OWNED || offer(block->start, block->reserved))) {
         size_t rounded;
         int class = class_of(block->reserved, &rounded);
         Kept *first = block->start;

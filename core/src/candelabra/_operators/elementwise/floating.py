@@ -92,8 +92,16 @@ def frexp(input: Tensor) -> MantissaAndExponent:
     ...
 
 
-frexp.vjp(input=lambda g_mantissa, exponent: g_mantissa * (-exponent).to(g_mantissa.dtype).exp2())
-frexp.jvp(lambda t_input, exponent: (t_input * (-exponent).to(t_input.dtype).exp2(), None))
+@operator(pointwise, accepts="real floating", method=False, public=False, out=False, inplace=False)
+def frexp_along(tangent: Tensor, input: Tensor) -> Tensor:
+    """``tangent / 2**exponent``, with the exponent of ``input`` in :func:`frexp`: the derivative of the mantissa."""
+    exponent = frexp(input).exponent
+    half = exponent // 2  # one power of 2 overflows for the smallest numbers
+    return tangent * (-half).to(tangent.dtype).exp2() * (half - exponent).to(tangent.dtype).exp2()
+
+
+frexp.vjp(input=lambda g_mantissa, input: frexp_along.canonical(g_mantissa, input))
+frexp.jvp(lambda t_input, input: (frexp_along.canonical(t_input, input), None))
 
 
 @operator(pointwise, promote=to_float)

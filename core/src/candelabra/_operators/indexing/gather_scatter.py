@@ -5,16 +5,17 @@ Indices are int64 and do not count from the end from the end. Every device check
 
 from __future__ import annotations
 
-from candelabra._annotations import TYPE_CHECKING, Any
+from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
 from candelabra._geometry import Ints
 from candelabra._layout import broadcast_shapes
 from candelabra._operators.conversion.python_numbers import number_for
 from candelabra._operators.creation.filled import new_full, zeroed
 from candelabra._operators.elementwise.selection import where
 from candelabra._operators.indexing.basic import basic_index, basic_index_adjoint
+from candelabra._operators.reductions.sums import check_tangent_shape
 from candelabra._records.autocasting import Autocast
 from candelabra._records.overloads import overloads
-from candelabra._records.promotion import identical
+from candelabra._records.promotion import identical, same
 from candelabra._records.record import operator
 from candelabra._records.rules import by, shape_of
 
@@ -267,29 +268,78 @@ def _product_gradients(
 scatter_extreme.vjp(("input", "src"), _extreme_gradients)
 
 
+class ScatteredExtremeAlong(NamedTuple):
+    """A scattered extreme, and its derivative along tangents."""
+
+    extreme: Tensor
+    slope: Tensor
+
+
+@by
+def _shapes_along(
+    t_input: Tensor, t_src: Tensor | None, input: Tensor, dim: Dim, index: Index, src: Tensor, *_: Any
+) -> tuple[Ints, Ints]:
+    check_tangent_shape("scatter_extreme", t_input, input)
+    if t_src is not None:
+        check_tangent_shape("scatter_extreme", t_src, src)
+    shape = scattered_shape(input, dim, index, src)
+    return shape, shape
+
+
+@operator(
+    _shapes_along,
+    result=(same, same),
+    check=lambda t_input, t_src, input, dim, index, *_: _check_bounds("scatter", input, dim, index),
+    promote=identical,
+    accepts="real floating",
+    method=False,
+    public=False,
+)
+def scatter_extreme_along(
+    t_input: Tensor,
+    t_src: Tensor | None,
+    input: Tensor,
+    dim: Dim,
+    index: Index,
+    src: Tensor,
+    reduce: str,
+    include_self: bool,
+) -> ScatteredExtremeAlong:
+    """Return :func:`scatter_extreme` for ``"amax"`` or ``"amin"``, and its derivative along tangents of ``input`` and
+    ``src``: the mean of the tangents of all elements that equal the extreme. It is 0 where the extreme is NaN.
+    """
+    out = scatter_extreme(input, dim, index, src, reduce, include_self)
+    own, chosen, count = _extreme_elements(input, src, out, dim, index, include_self)
+    total = where(own != 0, t_input, 0)  # another element's tangent may be infinite
+    if t_src is not None:
+        total = scatter_add(total, dim, index, where(chosen != 0, t_src, 0))
+    return ScatteredExtremeAlong(out, total / count)
+
+
 def _extreme_along(
     input: Tensor,
     src: Tensor,
-    out: Tensor,
     dim: int,
     index: Tensor,
     reduce: str,
     include_self: bool,
     t_input: Tensor | None = None,
     t_src: Tensor | None = None,
-) -> Tensor:
+) -> Any:
     # Each element of input and of src affects one element of the result.
     if reduce != "prod":
-        own, chosen, count = _extreme_elements(input, src, out, dim, index, include_self)
-        total = zeroed(out) if t_input is None else own * t_input
-        return (total if t_src is None else scatter_add(total, dim, index, chosen * t_src)) / count
+        along = zeroed(input) if t_input is None else t_input
+        return scatter_extreme_along.canonical(along, t_src, input, dim, index, src, reduce, include_self)
+    out = scatter_extreme(input, dim, index, src, reduce, include_self)
     one, needs = new_full(out, tuple(out.shape), 1), (t_input is not None, t_src is not None)
     to_input, to_src = _product_gradients(one, input, src, out, dim, index, include_self, needs)
     along = zeroed(out) if to_input is None or t_input is None else to_input.conj() * t_input
-    return along if to_src is None or t_src is None else scatter_add(along, dim, index, to_src.conj() * t_src)
+    if to_src is None or t_src is None:
+        return out, along
+    return out, scatter_add(along, dim, index, to_src.conj() * t_src)
 
 
-scatter_extreme.jvp(_extreme_along)
+scatter_extreme.jvp(_extreme_along, joint=True)
 
 
 # -- the overload set --------------------------------------------------------------------------------------------------

@@ -127,7 +127,7 @@ def _scatter(k: KernelBuilder, rule: ScatterRule, plane: Plane, i: Value, errors
         k.let("vb", plane.from_x[i])
         if rule.reads("va"):
             k.let("va", plane.to[position])
-        plane.to[position] = rule.value
+        plane.to[position] = rule.values[0]
 
 
 def _rounds(k: KernelBuilder, rule: ScatterRule, plane: Plane, errors: IndexErrors) -> None:
@@ -161,7 +161,7 @@ def _rounds(k: KernelBuilder, rule: ScatterRule, plane: Plane, errors: IndexErro
             with k.repeat(left != 0):
                 with k.when((left & constant("u32", 1)) != 0):
                     k.let("vb", values[j])
-                    k.assign(total, rule.value)
+                    k.assign(total, rule.values[0])
                 k.assign(left, left >> 1)
                 k.assign(j, j + 1)
             plane.to[place] = total

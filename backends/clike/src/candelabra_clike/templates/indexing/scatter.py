@@ -1,5 +1,8 @@
 """Scatter: ``target[p · strides + index[p] · step] = rule(target[…], source[p])``.
 
+A rule may combine groups of numbers, such as a value and its derivative: the numbers of a group are adjacent, so that
+the processor waits for one line of memory.
+
 There are no atomics. Values for one element arrive in the order of the index, so results do not depend on the launch.
 The dims of the loop nest are of two kinds. The target moves along *columns*: elements of different columns never meet,
 so columns are processed in parallel. Along *folds* only indices select the target: the work-item of a column processes
@@ -22,7 +25,7 @@ from candelabra.dtypes import dtype
 from candelabra_clike.array import Shape, StridedArray
 from candelabra_clike.device_errors import IndexOutOfBounds
 from candelabra_clike.engine import Engine, Launch
-from candelabra_clike.language import INDEX, Value, Variable, and_then, cast, constant, declared, printing, value_type
+from candelabra_clike.language import INDEX, Value, Variable, all_declared, and_then, cast, constant, value_type
 from candelabra_clike.language.kernels import Array, KernelBuilder, built, least
 from candelabra_clike.layouts import collapsed, is_wide
 from candelabra_clike.source import Source
@@ -31,7 +34,6 @@ from candelabra_clike.templates.elementwise.elementwise import MAX_PLANS
 from candelabra_clike.templates.indexing import index_arrays
 from candelabra_clike.templates.indexing.gather import IndexPlan
 from candelabra_clike.templates.indexing.index_arrays import IndexedDim
-from candelabra_clike.types import CTYPES
 
 SHORTEST = 64
 """Elements of a row that justify another work-item."""
@@ -50,28 +52,40 @@ AHEAD = 8
 
 @dataclass(frozen=True)
 class ScatterRule:
-    """The combination of a value with an element, by name. ``target`` and ``source`` are the dtypes in memory."""
+    """The combination of a value with an element, by name. ``target`` and ``source`` are the dtypes in memory.
+
+    The new element is an expression of the variables ``va``, the element, and ``vb``, the value. If elements or values
+    are groups of adjacent numbers, the others of a group are ``va1``, ``vb1`` and so on.
+    """
 
     name: str
     target: dtype
     source: dtype
-    value: Value = field(compare=False)
-    """The new element: an expression of the variables ``va``, the element, and ``vb``, the value."""
+    values: tuple[Value, ...] = field(compare=False)
+    """The new element: as many numbers as a group of the target has."""
+    sources: int = 1
+    """The numbers of a group of the source."""
 
     @classmethod
-    def of(cls, name: str, target: dtype, source: dtype, function: Callable[..., Any]) -> ScatterRule:
-        """Return the rule of a function of the element and the value. Raises ``ExpressionError``."""
-        variables = (Variable(value_type(target), "va"), Variable(value_type(source), "vb"))
-        return cls(name, target, source, declared(name, function, variables, value_type(target)))
+    def of(
+        cls, name: str, target: dtype, source: dtype, function: Callable[..., Any], targets: int = 1, sources: int = 1
+    ) -> ScatterRule:
+        """Return the rule of a function of the element and the value, or of the numbers of both groups. It then returns
+        a tuple. Raises ``ExpressionError``.
+        """
+        groups = (("va", target, targets), ("vb", source, sources))
+        operands = [Variable(value_type(d), numbered(letter, k)) for letter, d, count in groups for k in range(count)]
+        values = all_declared(name, function, tuple(operands), [[value_type(target)]] * targets)
+        return cls(name, target, source, tuple(values), sources)
 
     def reads(self, name: str) -> bool:
-        """Return whether the new element depends on ``va`` or ``vb``."""
-        return any(isinstance(node, Variable) and node.name == name for node in self.value.walk())
+        """Return whether the new element depends on a variable."""
+        return any(isinstance(node, Variable) and node.name == name for value in self.values for node in value.walk())
 
-    @property
-    def stored(self) -> str:
-        """The new element as C text."""
-        return CTYPES[self.target].store(printing.text(self.value))
+
+def numbered(name: str, k: int) -> str:
+    """Return the name of number ``k`` of a group."""
+    return f"{name}{k or ''}"
 
 
 class ScatterDims(NamedTuple):
@@ -298,12 +312,14 @@ class ScatterSource:
     def _update(self, target: Array, to: Value, source: Array, at: Value) -> None:
         """Load, apply the rule and store one element."""
         k, rule = self.kernel, self.form.rule
+        groups = (("va", target, to, len(rule.values)), ("vb", source, at, rule.sources))
         with k.block():
-            if rule.reads("va"):
-                k.let("va", target[to])
-            if rule.reads("vb"):
-                k.let("vb", source[at])
-            target[to] = rule.value
+            for letter, array, start, count in groups:
+                for number in range(count):
+                    if rule.reads(numbered(letter, number)):
+                        k.let(numbered(letter, number), array[start + number if number else start])
+            for number, value in enumerate(rule.values):
+                target[to + number if number else to] = value
 
     def _looking_ahead(self, column: Value) -> None:
         """The loop of a lane over folds of one dim, which loads several indices at once."""
