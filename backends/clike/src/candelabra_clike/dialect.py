@@ -16,9 +16,9 @@ Another C-like language needs another :class:`Dialect`.
 ``MULTIPLY_HIGH(a, b)``                   the upper 64 bits of a product of two ``u64``. A dialect in which it is one
                                           instruction also defines WIDE_MULTIPLY
 ``SQRT_F32(x)``, ``DIVIDE_F32(a, b)``     correctly rounded (``F64`` too)
-``FMA_F32(a, b, c)``                      fused multiply-add, if the device has it (``F64`` too)
-``LDEXP_F32(x, k)``                       ``x * 2**k``, rounded once (``F64`` too; ``LDEXP_X8`` and ``LDEXP_X16`` take
-                                          the bits of ``k`` as ``u32``); only in dialects with an instruction
+``FMA_F32(a, b, c)``                      fused multiply-add, if the device has it (``F64`` too). A dialect in which
+                                          x * 2**k, rounded once, is one instruction also defines LDEXP_F32(x, k),
+                                          LDEXP_F64, and LDEXP_X8 and LDEXP_X16 with the bits of k as u32
 ``COMPARE_AND_SWAP(address, old, new)``   atomic compare and swap of a ``GLOBAL u32``; returns the old value
 ``ATOMIC_ADD_U32(address, value)``        atomic addition to a ``GLOBAL u32``; returns the old value
 ``UNROLL``                                before a loop with a constant number of iterations

@@ -224,6 +224,10 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Number | None = None, d
     along ``dim``, or broadcasts with ``y``. Raises ``RuntimeError`` for bools.
     """
     _integral_shape(trapezoid, (y, x, dx, dim))
+    size = y.shape[dim]
+    if x is None and size > 1 and y.is_floating_point():  # one pass: all samples but the first and the last count twice
+        total = y.narrow(dim, 1, size - 2).sum(dim) + (y.select(dim, 0) + y.select(dim, -1)) / 2
+        return total if dx is None else total * dx
     areas, dim = _twice_areas(y, x, dx, dim)
     return areas.sum(dim) / 2
 

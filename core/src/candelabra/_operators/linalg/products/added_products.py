@@ -11,6 +11,7 @@ from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._autograd.views import check_writable, rebind
 from candelabra._keys import AUTOGRAD
 from candelabra._layout import expanded_shape
+from candelabra._operators.elementwise.arithmetic import addcmul
 from candelabra._operators.linalg.products.matmul import (
     batch_product_shape,
     check_same_dtype,
@@ -140,6 +141,8 @@ def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Number = 1, alpha: 
         beta, alpha = bool(beta), bool(alpha)
     else:
         beta, alpha = _factors(input, beta, alpha)
+        if beta != 0:  # one pass
+            return addcmul(scaled(input, beta), scaled(vec1, alpha).unsqueeze(1), vec2)
     return combined(input, vec1.unsqueeze(1) * vec2, beta, alpha)
 
 
