@@ -8,6 +8,7 @@ import pytest
 from candelabra.dtypes import ALL, FLOATING, complex64, dtype, float16, float32, float64, int16, int32, int64, uint8
 from candelabra_clike import CUDA, OPENCL, C, Source
 from candelabra_clike.kernels import class_losses, multinomial, resampling
+from candelabra_clike.language import named
 from candelabra_clike.templates import bags, grid_sampling
 from candelabra_clike.templates.convolutions import scatter_planes
 from candelabra_clike.templates.indexing import argsort, compaction, gather, index_check, scatter, selection, triangles
@@ -21,7 +22,8 @@ KEYS = ("u32", "u64")
 def of_class_losses() -> Iterator[Source]:
     """Losses by class and their gradients."""
     for d, serial, wide in product(FLOATS, BOTH, BOTH):
-        yield class_losses.forward(d, serial, wide)
+        for weighted in BOTH:
+            yield class_losses.forward(d, serial, weighted, wide)
         for single in BOTH:
             yield class_losses.backward(d, serial, single, wide)
     yield from map(class_losses.mean, (float32, float64))
@@ -61,7 +63,9 @@ def of_gathering() -> Iterator[Source]:
 
 
 def rule_of(d: dtype) -> ScatterRule:
-    """Return the rule of a sum of floating or complex numbers, or of an assignment."""
+    """Return the rule of a sum of floating or complex numbers, of groups of three in 16 bits, or of an assignment."""
+    if d is float16:
+        return ScatterRule.of("groups", d, d, lambda a, b, c, x: (x, named("f32", "LOWEST"), c + x), 3)
     if d.category == FLOATING or d is complex64:
         return ScatterRule.of("add", d, d, lambda a, b: a + b)
     return ScatterRule.of("put", d, d, lambda a, b: b)
@@ -127,5 +131,5 @@ def test_every_form_is_built(family: str) -> None:
 @pytest.mark.parametrize("dialect", [C, CUDA, OPENCL], ids=lambda d: d.name)
 def test_a_form_is_printed_by_each_dialect(dialect: Any) -> None:
     """One builder serves all languages."""
-    source = class_losses.forward(float16, serial=dialect is C, wide=False)
+    source = class_losses.forward(float16, serial=dialect is C, weighted=True, wide=False)
     assert "loss = -load_f16(x[" in source.program(dialect)

@@ -8,12 +8,12 @@ from candelabra_clike.language.types import COMPLEX, FLOATS, INTEGERS, holds
 from candelabra_clike.language.values import (
     Cast,
     FunctionCall,
+    LibraryConstant,
     Operand,
     Operation,
     Refuse,
     Select,
     Value,
-    Variable,
     as_value,
 )
 from candelabra_clike.library import FunctionSignature, signature
@@ -163,4 +163,4 @@ def round_to(d: dtype, x: Value) -> Value:
 
 def named(type: str, name: str) -> Value:
     """Return a constant of the library by its name, such as ``LOWEST`` for ``LOWEST_F32``."""
-    return Variable(type, f"{name}_{type.upper()}")
+    return LibraryConstant(type, f"{name}_{type.upper()}")
