@@ -8,6 +8,7 @@ import candelabra as cd
 import ml_dtypes
 import numpy as np
 import pytest
+from candelabra import library
 from candelabra.errors import OutOfMemoryError
 from candelabra_clike.kernels.copies import PARALLEL_COPY_SIZE
 from candelabra_native.arrays import Unsuitable, payload, shared, strided
@@ -109,6 +110,22 @@ def test_more_memory_than_a_process_owns_is_kept_for_the_next_results() -> None:
     del block, blocks
     release()
     assert statistics()["reserved"] == before
+
+
+def test_empty_cache_gives_back_the_memory_of_results() -> None:
+    """The counters of the device `cpu` are those of the kernels' results; views keep what they need."""
+    cd.cpu.empty_cache()
+    before = cd.cpu.memory_stats()
+    with library.serve_every_size():
+        results = [cd.ones(1 << 18) + 1 for _ in range(4)]
+    assert cd.cpu.memory_allocated() - before["allocated"] >= 4 << 20
+    kept = results[0][5:7]
+    results.clear()
+    assert cd.cpu.memory_reserved() - before["reserved"] >= 4 << 20
+    cd.cpu.empty_cache()
+    assert cd.cpu.memory_reserved() - before["reserved"] == cd.cpu.memory_allocated() - before["allocated"]
+    assert 1 << 20 <= cd.cpu.memory_allocated() - before["allocated"] < 2 << 20
+    assert kept.tolist() == [2, 2]
 
 
 def test_memory_that_does_not_exist_is_refused() -> None:

@@ -156,11 +156,10 @@ class DeviceModule(ModuleType):
         return Event(lambda: self._instance(None), enable_timing, blocking, interprocess)
 
     def memory_stats(self, device: DeviceLike = None) -> dict[str, int]:
-        """Return the backend's counters, ``allocated``, ``peak`` … in bytes; empty before the first use."""
-        if not self.is_initialized():
-            return {}
-        instance = self._instance(device)
-        return dict(instance.backend.memory(instance.index))
+        """Return the counters of the backend and of those who contribute kernels to it, added: ``allocated``,
+        ``peak`` … in bytes; empty before the first use.
+        """
+        return _memory(self._instance(device)) if self.is_initialized() else {}
 
     def memory_allocated(self, device: DeviceLike = None) -> int:
         """Return the current number of bytes in tensors, or 0 if the backend does not count."""
@@ -208,7 +207,7 @@ class DeviceModule(ModuleType):
         """Release the unused pooled memory of all used devices of this type."""
         for instance in open_instances():
             if instance.device.type == self.type:
-                instance.backend.memory(instance.index, release=True)
+                _memory(instance, release=True)
 
     # -- random numbers -----------------------------------------------------------------------------------------------
     def manual_seed(self, seed: int) -> None:
@@ -264,6 +263,21 @@ class DeviceModule(ModuleType):
 
     def __repr__(self) -> str:
         return f"<device module {self.__name__!r}>"
+
+
+def _memory(instance: Instance, release: bool = False) -> dict[str, int]:
+    """Return the counters of a device's backend and of those who contribute kernels to it, added.
+
+    With ``release``, unused pooled memory is released first.
+    """
+    from candelabra._plugins.loading import call_hook
+
+    counters = dict(instance.backend.memory(instance.index, release=release))
+    for contribution in registry.contributing(instance.device.type):
+        found = call_hook(contribution.plugin, "candelabra_memory", device_type=instance.device.type, release=release)
+        for name, size in (found or {}).items():
+            counters[name] = counters.get(name, 0) + size
+    return counters
 
 
 _modules: Final[dict[str, DeviceModule]] = {}

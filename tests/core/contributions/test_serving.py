@@ -219,3 +219,34 @@ def test_kernel_for_tries_the_kernels_in_turn(contribute: Any) -> None:
     assert repr(chain) == "<kernels of acme-fast, then the owner>"
     assert chain(np.zeros(2, np.float32)).tolist() == [1.0, 1.0]
     assert kernel_for(open_device("cpu"), "no_such", float32) is None
+
+
+@pytest.mark.usefixtures("lantern")
+def test_contributors_count_and_release_the_memory_of_their_results() -> None:
+    """The counters of the hook are added to the owner's; empty_cache() passes release=True."""
+    asked: list[tuple[str, bool]] = []
+
+    class Pooling:
+        """A contribution with a pool of memory."""
+
+        @cd.backend.hookimpl
+        def candelabra_kernels(self) -> dict[str, Any]:
+            return {"cosh": lambda x: NotImplemented}
+
+        @cd.backend.hookimpl
+        def candelabra_memory(self, device_type: str, release: bool) -> dict[str, int]:
+            asked.append((device_type, release))
+            return {"allocated": 1000, "pooled": 7}
+
+    x = cd.ones(3, device="lantern")
+    before = cd.lantern.memory_stats()
+    remove = add_contribution("lantern", Pooling())
+    try:
+        assert cd.lantern.memory_stats() == before | {"allocated": before["allocated"] + 1000, "pooled": 7}
+        cd.lantern.empty_cache()
+    finally:
+        remove()
+    assert set(asked[:1]) == {("lantern", False)}
+    assert set(asked[1:]) == {("lantern", True)}  # once for each of its devices that is in use
+    assert cd.lantern.memory_stats() == before
+    assert x.tolist() == [1, 1, 1]

@@ -39,6 +39,12 @@ class _NativePlugin:
 
         return compiled(graph)
 
+    @hookimpl
+    def candelabra_memory(self, device_type: str, release: bool) -> Mapping[str, int]:
+        from candelabra_native.launch import memory
+
+        return memory(release)
+
 
 def why_unavailable() -> str:
     """Return why no kernel can run here, or an empty text."""

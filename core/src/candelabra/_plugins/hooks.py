@@ -50,6 +50,16 @@ class PluginHooks:
         return None
 
     @hookspec
+    def candelabra_memory(self, device_type: str, release: bool) -> Mapping[str, int]:
+        """Return ``allocated``, ``reserved``, ``peak`` … in bytes of the memory of the contributed kernels' results.
+
+        For objects in the entry point group ``candelabra.kernels``, which also have ``candelabra_kernels``. The
+        counters are added to those of the owner's ``Backend.memory``. With ``release``, release unused pooled memory
+        first.
+        """
+        return {}
+
+    @hookspec
     def candelabra_operators(self) -> None:
         """Declare operators (with ``candelabra.library.operator``). Called once, after the backend has loaded."""
 

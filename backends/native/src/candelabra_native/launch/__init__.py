@@ -24,9 +24,27 @@ from __future__ import annotations
 
 import os
 
-from candelabra_native.launch._launch import forget_threads, get_num_threads, kernel, set_num_threads
+from candelabra_native.launch._launch import (
+    forget_threads,
+    get_num_threads,
+    kernel,
+    release,
+    set_num_threads,
+    statistics,
+)
 
-__all__ = ["kernel", "get_num_threads", "set_num_threads"]
+__all__ = ["kernel", "get_num_threads", "memory", "set_num_threads"]
+
+
+def memory(free: bool) -> dict[str, int]:
+    """Return the bytes of blocks that are allocated, reserved, and were at most allocated.
+
+    With ``free``, those that are kept for the next results are released to the system first.
+    """
+    if free:
+        release()
+    return statistics()
+
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=forget_threads)
