@@ -384,6 +384,7 @@ def test_late_results_read_what_their_inputs_have_become() -> None:
 
 
 # -- runs and reports -------------------------------------------------------------------------------------------------
+@pytest.mark.thorough
 def test_a_run_in_processes_finds_the_same() -> None:
     """Two worker processes find the same mutants as this process."""
     todo = matrix.tasks(matrix.chosen(["keepdim-is-ignored", "comparisons-are-numbers"]), [], thorough=False)
