@@ -17,7 +17,7 @@ from candelabra_clike.language import (
     select,
     text,
 )
-from candelabra_clike.language.kernels import Array, KernelBuilder, built, least
+from candelabra_clike.language.kernels import KernelArray, KernelBuilder, built, least
 
 M, J = Variable(INDEX, "i"), Variable("u32", "j")
 P, Q, R = (Variable("bool", n) for n in "pqr")
@@ -116,7 +116,7 @@ def test_a_constant_that_is_shifted_has_its_type() -> None:
     assert text(constant("u32", 1) << J) == "(u32)1 << j"
 
 
-MISTAKES: dict[str, tuple[Callable[[KernelBuilder, Array, Array], object], str]] = {
+MISTAKES: dict[str, tuple[Callable[[KernelBuilder, KernelArray, KernelArray], object], str]] = {
     "element": (lambda k, out, x: out.__setitem__(0, x[0] > 1), "an element of 'out': expected .* f32, got bool"),
     "stored number": (lambda k, out, x: out.__setitem__(0, None), "an element of 'out': expected a value or a number"),
     "read only": (lambda k, out, x: x.__setitem__(0, 1), "the array 'x' is only read"),

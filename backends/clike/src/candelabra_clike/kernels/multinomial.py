@@ -35,7 +35,7 @@ TOO_FEW_WEIGHTS: Final = IndexOutOfBounds(
 )  # fmt: skip
 
 
-class Weights:
+class WeightRows:
     """The rows of weights of a kernel with a work-item per row, and the errors of a row."""
 
     def __init__(self, kernel: KernelBuilder, d: dtype, *numbers: str) -> None:
@@ -82,7 +82,7 @@ class Weights:
 def cumulative_source(d: dtype, wide: bool) -> Source:
     """Return the kernel for ``below[i]``, the sum of the row's weights up to i, as integers."""
     k = KernelBuilder(f"multinomial_below_{d.name}", wide)
-    below, weights = k.writes("below", "u64"), Weights(k, d)
+    below, weights = k.writes("below", "u64"), WeightRows(k, d)
     with weights.valid_row() as exponent:
         room = k.let("room", 63 - call("bit_length", weights.n) - exponent)
         total = k.variable("sum", constant("u64", 0))
@@ -121,7 +121,7 @@ def race_source(d: dtype, exact: bool, wide: bool) -> Source:
     """Return the kernel that divides exponential numbers ``times`` by weights; with ``exact``, in float64."""
     time = "f64" if exact else "f32"
     k = KernelBuilder(f"multinomial_race_{d.name}_{time}", wide)
-    times, weights = k.writes("times", time), Weights(k, d, "samples")
+    times, weights = k.writes("times", time), WeightRows(k, d, "samples")
     (samples,), least_share = weights.others, 2.0**-1000 if exact else 2.0**-120
     with weights.valid_row() as exponent:
         positive = k.variable("positive", constant(INDEX, 0))

@@ -21,7 +21,7 @@ from candelabra_clike.engine import Engine, Launch
 from candelabra_clike.kernels.copies import contiguous
 from candelabra_clike.kernels.reductions import DtypeSpecialized
 from candelabra_clike.language import INDEX, Value, Variable, and_then, cast, constant, select, value_type
-from candelabra_clike.language.kernels import Array, KernelBuilder, built, least
+from candelabra_clike.language.kernels import KernelArray, KernelBuilder, built, least
 from candelabra_clike.layouts import is_wide
 from candelabra_clike.source import Source
 
@@ -153,7 +153,7 @@ class ResamplingKernel:
                 k.assign(i, 0)
                 k.assign(number, number + 1)
 
-    def _plane(self, number: Value) -> Array:
+    def _plane(self, number: Value) -> KernelArray:
         return self.kernel.pointer("plane", self.x, self.x_at + number * self.size * self.tail)
 
     def _find_first(self, i: Value, first: Variable) -> None:
@@ -187,14 +187,14 @@ class ResamplingKernel:
                 with k.when(weight != 0):
                     yield weight, first + n
 
-    def _element(self, plane: Array, row: Value, i: Value, first: Value, j: Value) -> None:
+    def _element(self, plane: KernelArray, row: Value, i: Value, first: Value, j: Value) -> None:
         k = self.kernel
         total = k.variable("sum", constant(self.type, 0))
         with self._each_weight(i, first) as (weight, place):
             k.assign(total, total + weight * plane[place * self.tail + j])
         self.out[row * self.tail + j] = total
 
-    def _blocks(self, plane: Array, row: Value, i: Value, first: Value) -> None:
+    def _blocks(self, plane: KernelArray, row: Value, i: Value, first: Value) -> None:
         """Add the weighted rows of the input to one block of columns after the other."""
         k = self.kernel
         with k.loop("block", 0, self.tail, BLOCK) as block:

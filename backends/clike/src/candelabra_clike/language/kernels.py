@@ -59,7 +59,7 @@ def built(operator: str) -> Callable[[Callable[P, Source]], Callable[P, Source]]
     return decorate
 
 
-class Array:
+class KernelArray:
     """An array of a kernel: a buffer, the rest of one from an element on, or numbers of the work-item.
 
     ``x[i]`` is an element, ``x[i] = value`` stores one; of private arrays of two dims, ``x[i, j]``. ``type`` is that of
@@ -129,20 +129,22 @@ class KernelBuilder:
         return Source(self.name, tuple(self.parameters), "\n".join(self._lines), group, self.wide, contract)
 
     # -- parameters ---------------------------------------------------------------------------------------------------
-    def reads(self, name: str, elements: dtype | str) -> Array:
+    def reads(self, name: str, elements: dtype | str) -> KernelArray:
         """Add an array that is only read. ``elements`` is a dtype, or a type that is not converted."""
         return self._buffer(name, elements, written=False)
 
-    def writes(self, name: str, elements: dtype | str) -> Array:
+    def writes(self, name: str, elements: dtype | str) -> KernelArray:
         """Add an array that is written, and may also be read."""
         return self._buffer(name, elements, written=True)
 
-    def _buffer(self, name: str, elements: dtype | str, written: bool) -> Array:
+    def _buffer(self, name: str, elements: dtype | str, written: bool) -> KernelArray:
         memory, type, converts = elements, elements, ""
         if isinstance(elements, dtype):
             (memory, _, converts), type = CTYPES[elements], value_type(elements)
         self.parameters.append(KernelParameter(self._new(name), str(memory), buffer=True, written=written))
-        return Array(self, name, str(type), str(memory), converts, qualifiers="GLOBAL" if written else "GLOBAL const")
+        return KernelArray(
+            self, name, str(type), str(memory), converts, qualifiers="GLOBAL" if written else "GLOBAL const"
+        )
 
     def number(self, name: str, type: str = INDEX) -> Variable:
         """Add a number: an index, or a number of another type."""
@@ -174,21 +176,21 @@ class KernelBuilder:
             raise TypeError(f"the variable {variable.name!r}: expected type {variable.type}, got {assigned.type}")
         self.line(f"{self.printed(variable)} = {self.printed(assigned)};")
 
-    def array(self, name: str, type: str, *shape: int, shared: bool = False) -> Array:
+    def array(self, name: str, type: str, *shape: int, shared: bool = False) -> KernelArray:
         """Declare an array of the work-item, or one that its group shares. Its elements have no values yet."""
         sizes = "".join(f"[{size}]" for size in shape)
         self.line(f"{'LOCAL ' * shared}{type_name(type)} {self._new(name)}{sizes};")
-        return Array(self, name, type, type_name(type), rank=len(shape), qualifiers=None)
+        return KernelArray(self, name, type, type_name(type), rank=len(shape), qualifiers=None)
 
-    def pointer(self, name: str, array: Array, at: Value) -> Array:
+    def pointer(self, name: str, array: KernelArray, at: Value) -> KernelArray:
         """Declare an array whose first element is element ``at`` of another one in the memory of the device."""
         if array.qualifiers is None:
             raise TypeError(f"the array {array.name!r} is not in the memory of the device")
         address = f"{array.name} + ({self.printed(at)})"
         self.line(f"{array.qualifiers} {array.memory}* {self._new(name)} = {address};")
-        return Array(self, name, array.type, array.memory, array.converts, qualifiers=array.qualifiers)
+        return KernelArray(self, name, array.type, array.memory, array.converts, qualifiers=array.qualifiers)
 
-    def swap(self, first: Array, second: Array) -> None:
+    def swap(self, first: KernelArray, second: KernelArray) -> None:
         """Exchange the elements that two arrays made by :meth:`pointer` refer to."""
         if (first.memory, first.qualifiers) != (second.memory, second.qualifiers):
             both = f"{first.name!r} of {first.memory} and {second.name!r} of {second.memory}"
@@ -261,9 +263,9 @@ class KernelBuilder:
         """Wait for the work-items of the group."""
         self.line("BARRIER;")
 
-    def run(self, name: str, *arguments: Value | Array) -> None:
+    def run(self, name: str, *arguments: Value | KernelArray) -> None:
         """Call a library function for its effect."""
-        printed = [a.name if isinstance(a, Array) else self.printed(a) for a in arguments]
+        printed = [a.name if isinstance(a, KernelArray) else self.printed(a) for a in arguments]
         self.line(f"{name}({', '.join(printed)});")
 
     # -- text ---------------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from candelabra.dtypes import dtype
 
 from candelabra_clike.language import INDEX, Value, and_then, cast, constant, or_else, select, value_type
-from candelabra_clike.language.kernels import Array, KernelBuilder, built, least
+from candelabra_clike.language.kernels import KernelArray, KernelBuilder, built, least
 from candelabra_clike.source import Source
 from candelabra_clike.templates.indexing.index_arrays import IndexErrors
 
@@ -110,7 +110,7 @@ class BagKernel:
         with k.when(k.item < self.bags * self.width):
             yield k.let("bag", k.item // self.width), k.let("column", k.item % self.width)
 
-    def row_of(self, array: str, row: Value, column: Value | int = 0) -> Array:
+    def row_of(self, array: str, row: Value, column: Value | int = 0) -> KernelArray:
         """Declare a row of a matrix, from a column on."""
         return self.kernel.pointer(f"{array}_row", self.arrays[array], self.offsets[array] + row * self.width + column)
 

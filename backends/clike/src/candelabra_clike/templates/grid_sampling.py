@@ -17,7 +17,7 @@ from typing import NamedTuple
 from candelabra.dtypes import dtype, float32
 
 from candelabra_clike.language import INDEX, Value, call, cast, constant, select, value_type
-from candelabra_clike.language.kernels import Array, KernelBuilder, built, least
+from candelabra_clike.language.kernels import KernelArray, KernelBuilder, built, least
 from candelabra_clike.source import Source
 
 LINEAR, NEAREST, CUBIC = 0, 1, 2
@@ -159,7 +159,7 @@ class Points:
     ``weight[n, j]`` the weight, and ``slopes[d][n, j]`` the derivative of the weight in the coordinate of dim d.
     """
 
-    def __init__(self, kernel: KernelBuilder, form: GridForm, grid: Array) -> None:
+    def __init__(self, kernel: KernelBuilder, form: GridForm, grid: KernelArray) -> None:
         self.kernel = kernel
         self.form = form
         self.grid = grid
@@ -169,9 +169,9 @@ class Points:
         self.batch: Value
         self.first: Value
         self.many: Value
-        self.place: Array
-        self.weight: Array
-        self.slopes: Sequence[Array]
+        self.place: KernelArray
+        self.weight: KernelArray
+        self.slopes: Sequence[KernelArray]
 
     def of_block(self) -> None:
         """Declare the points of a work-item that has one block, or one point."""
@@ -201,7 +201,7 @@ class Points:
         with self.kernel.loop("k", 0, len(self.form.neighbours), unrolled=True) as n:
             yield n
 
-    def element(self, plane: Array, n: Value, j: Value) -> Value:
+    def element(self, plane: KernelArray, n: Value, j: Value) -> Value:
         """Return the element of a neighbour, or 0 outside of the input."""
         place = self.kernel.let("i", self.place[n, j])
         return self.kernel.let("v", select(place < 0, 0, plane[place]))
@@ -228,7 +228,7 @@ class Points:
                     slope[n, j] = select(axes[d].missing, 0, reduce(mul, factors))
 
 
-class Tap(NamedTuple):
+class GridNeighbour(NamedTuple):
     """A neighbour along a dim: its index, whether that is inside of the input, the weight and its derivative."""
 
     place: Value
@@ -237,14 +237,14 @@ class Tap(NamedTuple):
     slope: Value
 
 
-class Axis(NamedTuple):
+class GridAxis(NamedTuple):
     """The neighbours of a point along a dim. ``missing``: its coordinate is NaN."""
 
-    taps: list[Tap]
+    taps: list[GridNeighbour]
     missing: Value
 
 
-def _axis(k: KernelBuilder, form: GridForm, d: int, coordinate: Value, sizes: Value, slopes: bool) -> Axis:
+def _axis(k: KernelBuilder, form: GridForm, d: int, coordinate: Value, sizes: Value, slopes: bool) -> GridAxis:
     """Declare the neighbours along a dim."""
     type, size = form.value, cast(form.value, sizes)
     given = k.let(f"given{d}", coordinate)
@@ -267,8 +267,8 @@ def _axis(k: KernelBuilder, form: GridForm, d: int, coordinate: Value, sizes: Va
     for i, (q, weight, derivative) in enumerate(zip(places, weights, derivatives)):
         inside = k.let(f"in{d}_{i}", (q >= 0) & (q <= size - 1))
         place, weighed = k.let(f"p{d}_{i}", cast(form.position, q)), k.let(f"w{d}_{i}", weight)
-        taps.append(Tap(place, inside, weighed, k.let(f"s{d}_{i}", derivative) if slopes else derivative))
-    return Axis(taps, missing)
+        taps.append(GridNeighbour(place, inside, weighed, k.let(f"s{d}_{i}", derivative) if slopes else derivative))
+    return GridAxis(taps, missing)
 
 
 def _padded(

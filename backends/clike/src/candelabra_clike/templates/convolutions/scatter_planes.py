@@ -16,7 +16,7 @@ from candelabra_clike.array import StridedArray
 from candelabra_clike.device_errors import IndexOutOfBounds
 from candelabra_clike.engine import Engine, Launch
 from candelabra_clike.language import Value, cast, constant, select
-from candelabra_clike.language.kernels import Array, KernelBuilder, built, least
+from candelabra_clike.language.kernels import KernelArray, KernelBuilder, built, least
 from candelabra_clike.layouts import WIDE
 from candelabra_clike.source import Source
 from candelabra_clike.templates.indexing.index_arrays import IndexErrors
@@ -109,13 +109,13 @@ def text(rule: ScatterRule, serial: bool, distinct: bool) -> Source:
 
 
 class Plane(NamedTuple):
-    """The arrays of a plane of ``size`` elements, and of its ``count`` values and their positions."""
+    """The arrays of a plane of ``size`` elements, and of its ``length`` values and their positions."""
 
-    to: Array
-    from_x: Array
-    from_index: Array
+    to: KernelArray
+    from_x: KernelArray
+    from_index: KernelArray
     size: Value
-    count: Value
+    length: Value
 
 
 def _scatter(k: KernelBuilder, rule: ScatterRule, plane: Plane, i: Value, errors: IndexErrors) -> None:
@@ -135,7 +135,7 @@ def _rounds(k: KernelBuilder, rule: ScatterRule, plane: Plane, errors: IndexErro
     nowhere = constant("u32", 0xFFFFFFFF)
     places = k.array("places", "u32", LANES, shared=True)
     values = k.array("values", plane.from_x.type, LANES, shared=True)
-    lane, count = k.let("lane", k.lane), plane.count
+    lane, count = k.let("lane", k.lane), plane.length
     own = k.let("own", select(lane < count, lane, 0))
     position, loaded = k.variable("position", plane.from_index[own]), k.variable("loaded", plane.from_x[own])
     with k.loop("start", 0, count, LANES) as start:

@@ -15,7 +15,7 @@ from candelabra.dtypes import dtype, int64, uint32, uint64
 from candelabra_clike.array import StridedArray
 from candelabra_clike.engine import Engine, Launch
 from candelabra_clike.language import INDEX, Value, and_then, cast, constant, select
-from candelabra_clike.language.kernels import Array, KernelBuilder, built, least
+from candelabra_clike.language.kernels import KernelArray, KernelBuilder, built, least
 from candelabra_clike.layouts import WIDE
 from candelabra_clike.source import Source
 from candelabra_clike.templates.elementwise.elementwise import CHUNK, Elementwise
@@ -140,7 +140,7 @@ def _digit(key: Value, shift: Value | int) -> Value:
     return (key >> shift) & constant(key.type, DIGITS - 1)
 
 
-def _count(counts: Array, digit: Value) -> None:
+def _count(counts: KernelArray, digit: Value) -> None:
     counts[digit] = counts[digit] + 1
 
 

@@ -13,7 +13,7 @@ from candelabra_clike.array import Shape, StridedArray
 from candelabra_clike.device_errors import IndexOutOfBounds
 from candelabra_clike.engine import Engine, Launch
 from candelabra_clike.language import INDEX, Value, Variable, constant
-from candelabra_clike.language.kernels import Array, KernelBuilder, built
+from candelabra_clike.language.kernels import KernelArray, KernelBuilder, built
 from candelabra_clike.layouts import collapsed, is_wide
 from candelabra_clike.source import Source
 from candelabra_clike.templates import index_walker
@@ -160,7 +160,7 @@ def text(serial: bool, d: dtype, rank: int, inner: Shape, wraps: bool, wide: boo
     return k.source()
 
 
-def _move_vector(k: KernelBuilder, d: dtype, width: int, to: Array, source: Array) -> None:
+def _move_vector(k: KernelBuilder, d: dtype, width: int, to: KernelArray, source: KernelArray) -> None:
     """Move ``width`` elements at once, or one by one if an address is not aligned."""
     vector, mask = VECTOR_TYPES[width * d.itemsize], width * d.itemsize - 1
     k.line(f"if ((((u64){to.name} | (u64){source.name}) & {mask}u) == 0)")

@@ -26,7 +26,7 @@ from candelabra_clike.array import Shape, StridedArray
 from candelabra_clike.device_errors import IndexOutOfBounds
 from candelabra_clike.engine import Engine, Launch
 from candelabra_clike.language import INDEX, Value, Variable, all_declared, and_then, cast, constant, value_type
-from candelabra_clike.language.kernels import Array, KernelBuilder, built, least
+from candelabra_clike.language.kernels import KernelArray, KernelBuilder, built, least
 from candelabra_clike.layouts import collapsed, is_wide
 from candelabra_clike.source import Source
 from candelabra_clike.templates import index_walker
@@ -309,7 +309,7 @@ class ScatterSource:
         with k.when(and_then(*conditions)) if conditions else k.block():
             yield to
 
-    def _update(self, target: Array, to: Value, source: Array, at: Value) -> None:
+    def _update(self, target: KernelArray, to: Value, source: KernelArray, at: Value) -> None:
         """Load, apply the rule and store one element."""
         k, rule = self.kernel, self.form.rule
         groups = (("va", target, to, len(rule.values)), ("vb", source, at, rule.sources))
