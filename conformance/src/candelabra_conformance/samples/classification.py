@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from candelabra_conformance.samples.maker import Maker
-from candelabra_conformance.samples.registry import inputs, mistakes
+from candelabra_conformance.samples.many_indices import jumping
+from candelabra_conformance.samples.many_rows import PLAIN, ROWS, cycle
+from candelabra_conformance.samples.registry import inputs, mistakes, sizes
 from candelabra_conformance.samples.sample import Sample, sample
 
 SHAPES = (
@@ -68,6 +70,19 @@ def labelled(t: Maker) -> Iterator[Sample]:
         first = (t(rows),) if t.operator == "label_margins_backward" else ()
         labels = _lists_of_labels(t, rows, classes)
         yield sample(*first, t(rows, classes), labels, kind=kind, gradient=kind != "large")
+
+
+@sizes("weighted_class_losses", "label_margins", "label_margins_backward")
+def many_targets(t: Maker) -> Iterator[Sample]:
+    """Yield more targets than 65,535; the labels of a row repeat, and some lists of labels end early."""
+    if t.operator == "weighted_class_losses":
+        weights = t.array(np.array([1.0, 2.0, 4.0]))
+        yield sample(cycle(t, ROWS, 3), jumping(ROWS, 3), weights, 1, **PLAIN)
+        return
+    labels = jumping(4 * ROWS, 4).reshape(ROWS, 4) // 2
+    labels[::3, 2:] = -1
+    first = (cycle(t, ROWS),) if t.operator == "label_margins_backward" else ()
+    yield sample(*first, cycle(t, ROWS, 4), labels, **PLAIN)
 
 
 @mistakes("label_margins")

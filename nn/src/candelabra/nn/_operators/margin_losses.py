@@ -237,7 +237,7 @@ def _target_shape(input: Tensor, target: Tensor, *_: Any) -> Ints:
 def _label_pairs(input: Tensor, target: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Return the labels (N, T), which pairs with other classes count (N, T, C), and by how much each falls short.
 
-    The labels of a row end before the first -1, and class 0 stands in the place of what follows.
+    The labels of a row end before the first -1. Class 0 stands in the places from there on.
     """
     classes = input.shape[1]
     numbers: Any = new_arange(input, 0, 1, classes, dtype=int64)
