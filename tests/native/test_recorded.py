@@ -108,3 +108,12 @@ def test_views_of_contiguous_arrays() -> None:
             assert got.strides == want.strides
             assert (got == want).all()
         assert len({id(storage_of(got)) for got in results}) == 1
+
+
+@pytest.mark.parametrize(("shape", "launches"), [((768, 128), 1), ((768, 512), 1), ((40_000, 64), 2)])
+def test_few_parts_of_columns_are_not_summed_apart(shape: tuple[int, int], launches: int) -> None:
+    """Parts of columns take another launch, which combines them, so there are several of them or none."""
+    (node,) = trace(lambda x: x.sum(0), cd.ones(*shape)).nodes
+    found = recorded.record(node)
+    assert found is not None
+    assert sum(step.__class__ is tuple for step in found.steps) == launches

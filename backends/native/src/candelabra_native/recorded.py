@@ -132,7 +132,7 @@ class RecordedNode(NamedTuple):
 
 def record(node: Node) -> RecordedNode | None:
     """Return what the kernel of an operator does, or None if it cannot be recorded, or if the owner's serves it."""
-    kernel = None if isinstance(node.op, Graph) or node.form != FUNCTION or node.is_view else node.kernel
+    kernel: Any = None if isinstance(node.op, Graph) or node.form != FUNCTION or node.is_view else node.kernel
     kernel = getattr(kernel, "first", kernel)
     if not hasattr(kernel, "is_small") or _is_small(node, kernel):
         return None
@@ -142,7 +142,8 @@ def record(node: Node) -> RecordedNode | None:
     if found is None:
         return None
     arrays: dict[Tensor, RecordedBlock] = {}
-    RECORDING.steps = steps = []
+    steps: list[Any] = []
+    RECORDING.steps = steps
     try:
         results = found(*[_argument(a, f"a{i}", arrays) for i, a in enumerate(node.args)])
     except (NotRecordable, Missing):
@@ -161,7 +162,8 @@ def record_group(node: Node, into: dict[int, int] | None) -> RecordedNode | None
     assert isinstance(node.op, Graph)
     kernel = fused_kernel(node.op, RECORDER, into)
     arrays: dict[Tensor, RecordedBlock] = {}
-    RECORDING.steps = steps = []
+    steps: list[Any] = []
+    RECORDING.steps = steps
     try:
         plan, numbers = kernel.traced(), kernel.constant_numbers()
         operands = [_argument(node.args[i], f"a{i}", arrays) for i in kernel.arrays]

@@ -29,16 +29,17 @@ def small_calls_first(
     names = ", ".join(p.name for p in record.schema.parameters)
 
     def loaded() -> Kernel:
-        take_over(function, load())
-        function.load = None
+        generated: Any = function
+        take_over(generated, load())
+        generated.load = None
         return function
 
     lines = [*small_call(record, least, own, inplace), f"return loaded()({names})"]
     names_in_lines = {"small": own, "prod": prod, "ndarray": np.ndarray, "loaded": loaded, **scope(own)}
-    function: Any = build(record.name, names, lines, names_in_lines, f"native {name} {d.name}, small calls")
-    function.is_small = is_small(record.name, record.schema.parameters, least, inplace and not record.inplace)
-    function.load = loaded
-    return function  # type: ignore[no-any-return]
+    function: Kernel = build(record.name, names, lines, names_in_lines, f"native {name} {d.name}, small calls")
+    condition = is_small(record.name, record.schema.parameters, least, inplace and not record.inplace)
+    function.__dict__.update(is_small=condition, load=loaded)
+    return function
 
 
 def take_over(function: Any, other: Any) -> None:

@@ -197,7 +197,11 @@ const INDEX beyond = whole + {beyond}u < step ? whole + {beyond}u : step;
         infinity, and thereby weights of 0.
         """
         tile, vector = self.tile, self.vector
-        lanes, load, put = tile.lanes, tile.load("w + i"), lambda value: tile.store("w + i", value)
+        lanes, load = tile.lanes, tile.load("w + i")
+
+        def put(value: str) -> str:
+            return tile.store("w + i", value)
+
         keys = operand("keys", "k").transposed
         scores = self._product(WEIGHTS, operand("query", "q", "start"), keys, "rows", "seen", "width", SCORES)
         return f"""{scores}for (INDEX r = 0; r < rows; ++r) {{
@@ -220,8 +224,11 @@ for (INDEX i = 0; i < whole; i += {lanes}u) {{ {put(f"{load} * factor")} }}
     def _slopes(self) -> str:
         """Return statements that compute the gradients of scores, in place of those of weights."""
         tile, vector = self.tile, self.vector
-        lanes, load, put = tile.lanes, tile.load("s + i"), lambda value: tile.store("s + i", value)
-        weights = tile.load("w + i")
+        lanes, load, weights = tile.lanes, tile.load("s + i"), tile.load("w + i")
+
+        def put(value: str) -> str:
+            return tile.store("s + i", value)
+
         return f"""for (INDEX r = 0; r < rows; ++r) {{
 {self._row(WEIGHTS)}GLOBAL f32* const s = {SLOPES.array} + ({SLOPES.at} + r * step);
 {vector} sums = ({vector})(0);

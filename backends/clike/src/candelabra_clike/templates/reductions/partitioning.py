@@ -18,6 +18,10 @@ GRAIN = 1 << 14
 """Elements that justify another work-item on serial devices."""
 FEW = 64
 """The maximum number of elements that one lane reduces."""
+LEAST_PARTS = 4
+"""The parts of a column that justify another launch, which combines them. With fewer, a work-item per block of columns
+is better.
+"""
 
 
 class Partition(NamedTuple):
@@ -72,7 +76,8 @@ def _serial(units: int, dims: ReductionDims, split: bool) -> Partition:
     outer = dims.outputs // columns
     size = min(serial.BLOCK, max(serial.NARROW, -(-columns * outer // target_parts // 8) * 8))
     blocks = -(-columns // size)
-    parts, per_part = split_units(dims.count, -(-target_parts // (blocks * outer)) if split else 1)
+    most = -(-target_parts // (blocks * outer))
+    parts, per_part = split_units(dims.count, most if split and most >= LEAST_PARTS else 1)
     nest = dims.form(True, dims.kept_strides[-1] == 1, False)
     return Partition(
         outer * blocks * parts, dims.count, parts, per_part, 1, (blocks, size),
