@@ -164,7 +164,7 @@ def main() -> None:
         f"{times}",
         flush=True,
     )
-    one, two = repeated("scaling", (1, 2), 3)
+    one, two = repeated("scaling", (1, 2), 5)
     for name in NETWORKS:
         print(
             f"2 ranks of one core each, {name}: {2 * one[name] / two[name]:.2f} times one rank (mark 1.7), "

@@ -87,20 +87,20 @@ def trained(strategy: str, model: Any, batch: Callable[[int], Any]) -> tuple[lis
     return losses, [p.detach().clone() for p in whole]
 
 
-def alone(model: Any, batch: Callable[[int], Any], parts: int = 1) -> tuple[list[float], list[Any]]:
-    """Train a copy in one process on whole batches, in parts whose gradients add up."""
+def alone(model: Any, batch: Callable[[int], Any], splits: int = 1) -> tuple[list[float], list[Any]]:
+    """Train a copy in one process on whole batches, in splits whose gradients add up."""
     net = copy.deepcopy(model)
     optimizer = optim.SGD(net.parameters(), **OPTIONS)
     losses = []
     for step in range(STEPS):
         optimizer.zero_grad()
         total = 0.0
-        for x, y in zip(*(each.chunk(parts) for each in batch(step)), strict=True):
+        for x, y in zip(*(each.chunk(splits) for each in batch(step)), strict=True):
             loss = loss_of(net, x, y)
-            (loss / parts).backward()
+            (loss / splits).backward()
             total += loss.item()
         optimizer.step()
-        losses.append(total / parts)
+        losses.append(total / splits)
     return losses, [p.detach().clone() for p in net.parameters()]
 
 
@@ -126,7 +126,7 @@ def test_losses_and_parameters_are_those_of_one_process(strategy: str, model: st
 def test_two_ranks_have_the_bits_of_one_process(strategy: str) -> None:
     """In float32: a sum of two terms has one order, and halves are exact."""
     net = small_gpt()
-    expected, parameters = alone(net, texts, parts=2)
+    expected, parameters = alone(net, texts, splits=2)
     found = threads.run(trained, 2, strategy, net, texts)
     assert np.mean([losses for losses, _ in found], axis=0).tolist() == expected
     for _, theirs in found:
