@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import candelabra as cd
+import pytest
 from candelabra.func import functional_call, grad, hessian, jacrev, jvp
+from candelabra.library import record
 
 
 def test_forward_mode_of_a_network_is_its_derivative() -> None:
@@ -48,3 +50,41 @@ def test_recurrent_networks_have_tangents() -> None:
         x, t = cd.randn(5, 2, 3, dtype=cd.float64), cd.randn(5, 2, 3, dtype=cd.float64)
         f = lambda x, module=module: module(x)[0].sum()  # noqa: E731
         assert cd.allclose(jvp(f, (x,), (t,))[1], (grad(f)(x) * t).sum())
+
+
+@pytest.mark.parametrize("shape", [(4, 6), (40, 300)])
+@pytest.mark.parametrize("dims", [(0,), (1,)])
+@pytest.mark.parametrize("affine", [True, False])
+def test_normalizations_have_tangents_of_all_results(shape: tuple[int, int], dims: tuple[int], affine: bool) -> None:
+    """Values, means and deviations, along input, weight and bias, with and without an input's tangent."""
+    normalize = record("normalize")
+    kept = [1 if i in dims else size for i, size in enumerate(shape)]
+    primals = [cd.randn(*s, dtype=cd.float64) for s in (shape, *[kept] * (2 * affine))]
+    tangents = [cd.randn_like(p) for p in primals]
+
+    def results(*some: cd.Tensor) -> tuple[cd.Tensor, ...]:
+        x, *parameters = [*some, *primals[len(some) :]]
+        return tuple(normalize.canonical(x, *(parameters or (None, None)), dims, 1e-3))
+
+    step = 1e-6
+    for active in (1, len(primals)):
+        chosen, along = tuple(primals[:active]), tuple(tangents[:active])
+        values, slopes = jvp(results, chosen, along)
+        ends = [results(*[p + sign * step * t for p, t in zip(chosen, along, strict=True)]) for sign in (1.0, -1.0)]
+        for value, slope, plus, minus, expected in zip(values, slopes, *ends, results(*chosen), strict=True):
+            assert cd.allclose(value, expected)
+            assert cd.allclose(slope, (plus - minus) / (2 * step), atol=1e-6, rtol=1e-6)
+    if affine:
+        found = jvp(lambda w: results(primals[0], w, primals[2]), (primals[1],), (tangents[1],))[1]
+        distance = (primals[0] - primals[0].mean(dims, True)) * results(*primals)[2]
+        assert cd.allclose(found[0], distance * tangents[1])
+        assert not found[1].any()
+
+
+def test_tangents_of_another_shape_are_refused_in_normalizations() -> None:
+    """The error names both shapes; weight and bias must not be larger than the input."""
+    jointly = record("normalize_jointly").canonical
+    with pytest.raises(RuntimeError, match=r"the tangent must have the shape of the input, \[2, 3\], got \[3\]"):
+        jointly(cd.ones(3), cd.ones(2, 3), None, None, (1,), 1e-5)
+    with pytest.raises(RuntimeError, match=r"normalize: weight and bias must broadcast to the input, \[2, 3\]"):
+        jointly(cd.ones(2, 3), cd.ones(2, 3), cd.ones(2, 2, 3), None, (1,), 1e-5)

@@ -198,6 +198,17 @@ def normalize_along(tangent: Array, x: Array, mean: Array, rstd: Array, dims: In
     return rstd * (tangent - center - along * projection), center, projection
 
 
+@reference("normalize_jointly", extended=True)
+def normalize_jointly(
+    tangent: Array, x: Array, weight: Array | None, bias: Array | None, dims: Ints, eps: float
+) -> Any:
+    """Return the results and their derivatives: that of the reciprocal deviation is ``-rstd³ mean(t (x - mean))``."""
+    values, mean, rstd = normalize(x, weight, bias, dims, eps)
+    slope, center, projection = normalize_along(tangent, x, mean, rstd, dims)
+    scaled = slope if weight is None else slope * weight
+    return values, mean, rstd, scaled, center, -(rstd**2) * projection
+
+
 @reference("normalize_parameters_backward", extended=True)
 def normalize_parameters_backward(grad: Array, x: Array, mean: Array, rstd: Array, dims: Ints, keepdim: bool) -> Any:
     """Sum the gradient times the normalised values, and the gradient alone."""

@@ -97,6 +97,19 @@ def normalized_along(t: Maker) -> Iterator[Sample]:
         yield sample(t(*shape), x, *_statistics(t, x, dims), dims, kind=kind, gradient=kind == "ordinary")
 
 
+@inputs("normalize_jointly")
+def normalized_jointly(t: Maker) -> Iterator[Sample]:
+    """Yield all choices of dims, with and without weight and bias."""
+    for number, (shape, dims, affine) in enumerate(SHAPES):
+        eps = (1e-2, 0.1)[number % 2]
+        yield sample(t(*shape), t(*shape), t(*affine), t(*affine), dims, eps)
+        weight = t(*affine) if number % 3 == 0 else None
+        bias = t(*affine) if number % 3 == 1 else None
+        yield sample(t(*shape), t(*shape), weight, bias, dims, eps)
+    for shape, dims, affine, kind in SCARCE:
+        yield sample(t(*shape), t(*shape), t(*affine), t(*affine), dims, 1e-2, kind=kind, gradient=kind == "length-1")
+
+
 @inputs("normalize_parameters_backward")
 def normalized_parameters(t: Maker) -> Iterator[Sample]:
     """Yield the dims along which weight and bias broadcast, kept or not: other ones than the statistics in a layer
@@ -129,6 +142,14 @@ def unfit_backwards(t: Maker) -> Iterator[Sample]:
 def unfit_tangents(t: Maker) -> Iterator[Sample]:
     """Yield a tangent of another shape."""
     yield sample(t(2, 4), t(2, 3), t(2, 1), t(2, 1), (1,), note="tangent")
+
+
+@mistakes("normalize_jointly")
+def unfit_jointly(t: Maker) -> Iterator[Sample]:
+    """Yield a tangent of another shape, and a weight and a bias that do not broadcast to the input."""
+    yield sample(t(2, 4), t(2, 3), None, None, (1,), 1e-5, note="tangent")
+    yield sample(t(2, 3), t(2, 3), t(4), None, (1,), 1e-5, note="weight")
+    yield sample(t(2, 3), t(2, 3), None, t(2, 2, 3), (1,), 1e-5, note="bias")
 
 
 @mistakes("normalize_parameters_backward")

@@ -36,6 +36,11 @@ NORMALIZE = {
 """The programs by whether there are a weight and a bias."""
 
 
+def squared_distance_of_input(b: Value, r0: Value) -> Value:
+    """Return the squared distance of input b from its mean."""
+    return squared_distance(b, r0)
+
+
 def normalized(b: Value, c: Value, d: Value) -> Value:
     """Return the normalized input from input b, mean c and rstd d."""
     return (b - c) * d
@@ -73,6 +78,41 @@ ALONG = RowProgram(
     contract=False,
 )  # fmt: skip
 """The program for tangent a, input b, mean c and rstd d: the Jacobian of the normalized input is symmetric."""
+JOINTLY_PASSES = (
+    MEAN._replace(each=lambda b: b),
+    MEAN,
+    RSTD._replace(each=squared_distance_of_input),
+    RowReduction(
+        SUM, lambda a, b, r0: a * (b - r0),
+        lambda total, count, type, r2: -(cast(type, mean_of_row(total, count)) * r2 * r2 * r2), stored_result=True,
+    ),
+)  # fmt: skip
+"""The means of input b and tangent a, the factor of the input, and its derivative."""
+
+
+def slope(a: Value, b: Value, r0: Value, r1: Value, r2: Value, r3: Value) -> Value:
+    """Return the derivative of the normalized input, by the product rule."""
+    return (a - r1) * r2 + (b - r0) * r3
+
+
+def scaled_slope(a: Value, b: Value, c: Value, r0: Value, r1: Value, r2: Value, r3: Value) -> Value:
+    """Return the derivative with a weight."""
+    return slope(a, b, r0, r1, r2, r3) * c
+
+
+JOINTLY = {
+    (weight, bias): RowProgram(
+        f"normalize_jointly{'_w' * weight}{'_b' * bias}", 2 + weight + bias, JOINTLY_PASSES, values, 1,
+        second=scaled_slope if weight else slope,
+    )
+    for (weight, bias), values in (
+        ((False, False), lambda b, r0, r2: (b - r0) * r2),
+        ((True, False), lambda b, c, r0, r2: ((b - r0) * r2) * c),
+        ((False, True), lambda b, c, r0, r2: (b - r0) * r2 + c),
+        ((True, True), lambda b, c, d, r0, r2: ((b - r0) * r2) * c + d),
+    )
+}  # fmt: skip
+"""The programs for the values and their derivatives, by whether there are a weight and a bias."""
 PARAMETERS = RowProgram(
     "normalize_parameters", 4,
     (
@@ -122,6 +162,23 @@ def _normalize_along_for(d: dtype) -> Callable[..., tuple[StridedArray, ...]] | 
         return tuple(row_kernel(ALONG, d)(operands, broadcast([t.shape for t in operands]), dims))
 
     return along
+
+
+def _normalize_jointly_for(d: dtype) -> Callable[..., Any] | None:
+    if d.category != FLOATING:
+        return None
+
+    def jointly(tangent: StridedArray, x: StridedArray, weight: Any, bias: Any, dims: Shape, eps: float) -> Any:
+        if not x.engine.traits.serial:
+            return NotImplemented
+        operands = [each for each in (tangent, x, weight, bias) if each is not None]
+        if tangent.shape != x.shape or broadcast([each.shape for each in operands]) != x.shape:
+            raise RuntimeError("the tangent has another shape, or weight or bias are larger than the input")
+        rows = row_kernel(JOINTLY[weight is not None, bias is not None], d)
+        values, along, mean, mean_along, rstd, rstd_along = rows(operands, x.shape, dims, (eps,))
+        return values, mean, rstd, along, mean_along, rstd_along
+
+    return jointly
 
 
 def _parameters_for(d: dtype) -> Callable[..., Any] | None:
@@ -176,5 +233,6 @@ KERNELS: dict[str, Any] = {
     "normalize": DtypeSpecialized(_normalize_for),
     "normalize_along": DtypeSpecialized(_normalize_along_for),
     "normalize_backward": DtypeSpecialized(_normalize_backward_for),
+    "normalize_jointly": DtypeSpecialized(_normalize_jointly_for),
     "normalize_parameters_backward": DtypeSpecialized(_parameters_for),
 }

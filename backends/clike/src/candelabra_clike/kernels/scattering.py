@@ -27,7 +27,7 @@ from candelabra_clike.kernels.indexing import (
     check_index_shape,
     zero_stride,
 )
-from candelabra_clike.language import Value, constant, named, pair, select, value_type
+from candelabra_clike.language import Value, constant, highest, lowest, pair, select, value_type
 from candelabra_clike.layouts import broadcast, broadcast_layout, overlapping
 from candelabra_clike.templates.convolutions import scatter_planes as plane_kernel
 from candelabra_clike.templates.elementwise.elementwise import MAX_PLANS, Elementwise
@@ -92,11 +92,12 @@ def reset_rule(reduce: str, d: dtype) -> ScatterRule:
 
 def identity(reduce: str, d: dtype) -> Value:
     """Return the identity element of a reduction."""
+    type = value_type(d)
     if reduce == "prod":
-        return constant(value_type(d), 1)
+        return constant(type, 1)
     if d.category == BOOL:
-        return constant("bool", int(reduce == "amin"))
-    return named(value_type(d), "LOWEST" if reduce == "amax" else "HIGHEST")
+        return constant(type, int(reduce == "amin"))
+    return constant(type, lowest(type) if reduce == "amax" else highest(type))
 
 
 # -- along one dim ----------------------------------------------------------------------------------------------------

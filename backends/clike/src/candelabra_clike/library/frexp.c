@@ -18,7 +18,7 @@ FUNCTION i32 frexp_exponent_T(T x) {
 
 /* t / 2**(exponent of x), by two powers of 2: one alone overflows for the smallest numbers. */
 FUNCTION T frexp_along_T(T t, T x) {
-    const i32 exponent = frexp_exponent_T(x), half = exponent / 2;
-    const U first = (U)(PICK_T(127, 1023) - half), second = (U)(PICK_T(127, 1023) - (exponent - half));
+    const i32 exponent = frexp_exponent_T(x), lower = exponent / 2;
+    const U first = (U)(PICK_T(127, 1023) - lower), second = (U)(PICK_T(127, 1023) - (exponent - lower));
     return t * BITS_W(first << PICK_T(23, 52)) * BITS_W(second << PICK_T(23, 52));
 }

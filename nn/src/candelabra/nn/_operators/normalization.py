@@ -216,33 +216,71 @@ def normalize_along(tangent: Tensor, input: Tensor, mean: Tensor, rstd: Tensor, 
 normalize_along.batched(batching.broadcasting(normalize_along, ("tangent", "input", "mean", "rstd"), "dims"))
 
 
+class NormalizedJointly(NamedTuple):
+    """The results of :func:`normalize`, and their derivatives along a tangent of the input."""
+
+    values: Tensor
+    mean: Tensor
+    rstd: Tensor
+    values_along: Tensor
+    mean_along: Tensor
+    rstd_along: Tensor
+
+
+@by
+def _joint_shapes(
+    tangent: Tensor, input: Tensor, weight: Tensor | None, bias: Tensor | None, dims: Ints, eps: float
+) -> Any:
+    shape = shape_of(input)
+    if shape_of(tangent) != shape:
+        raise RuntimeError(
+            f"normalize: the tangent must have the shape of the input, {list(shape)}, got {list(shape_of(tangent))}"
+        )
+    if broadcast_shapes(shape, shape_of(weight), shape_of(bias)) != shape:
+        raise RuntimeError(f"normalize: weight and bias must broadcast to the input, {list(shape)}")
+    kept = tuple(1 if i in dims else s for i, s in enumerate(shape))
+    return shape, kept, kept, shape, kept, kept
+
+
+@operator(_joint_shapes, result=(same,) * 6, accepts="real floating", method=False, public=False, out=False)
+def normalize_jointly(
+    tangent: Tensor, input: Tensor, weight: Tensor | None, bias: Tensor | None, dims: Ints, eps: float
+) -> NormalizedJointly:
+    """:func:`normalize`, and the derivatives of its results along a tangent of the input, in one pass."""
+    _joint_shapes(normalize_jointly, (tangent, input, weight, bias, dims, eps))
+    out = normalize(input, weight, bias, dims, eps)
+    along = normalize_along(tangent, input, out.mean, out.rstd, dims)
+    values = along.values if weight is None else along.values * weight
+    return NormalizedJointly(*out, values, along.mean, -(out.rstd * out.rstd * along.projection))
+
+
 def _normalize_along(
     input: Tensor,
     weight: Tensor | None,
-    mean: Tensor,
-    rstd: Tensor,
+    bias: Tensor | None,
     dims: Ints,
+    eps: float,
     t_input: Tensor | None = None,
     t_weight: Tensor | None = None,
     t_bias: Tensor | None = None,
-) -> tuple[Tensor | None, Any, Any]:
+) -> Any:
     # With z = (x - mean) rstd:  d mean = mean(t),  d rstd = -rstd² mean(z t),  dz = (t - d mean - z mean(z t)) rstd:
     # the Jacobian of z is symmetric.
-    to_values = along = None
-    if t_input is not None:
-        along = normalize_along.canonical(t_input, input, mean, rstd, dims)
-        to_values = along.values if weight is None else along.values * weight
+    to_values: Any
+    if t_input is None:
+        out, to_values, to_mean, to_rstd = normalize.canonical(input, weight, bias, dims, eps), None, None, None
+    else:
+        *parts, to_values, to_mean, to_rstd = normalize_jointly.canonical(t_input, input, weight, bias, dims, eps)
+        out = Normalized(*parts)
     if t_weight is not None:
-        part = (input - mean) * rstd * t_weight
+        part = (input - out.mean) * out.rstd * t_weight
         to_values = part if to_values is None else to_values + part
     if t_bias is not None:
         to_values = t_bias.expand(input.shape) if to_values is None else to_values + t_bias
-    if along is None:
-        return to_values, None, None
-    return to_values, along.mean, lambda: -(rstd * rstd * along.projection)
+    return out, (to_values, to_mean, to_rstd)
 
 
-normalize.jvp(_normalize_along)
+normalize.jvp(_normalize_along, joint=True)
 
 
 # -- over the last dims -----------------------------------------------------------------------------------------------

@@ -93,13 +93,13 @@ class FusedRowSourceBuilder(SerialRowSourceBuilder):
         """Return the word for strips, which lie in private memory."""
         return "PRIVATE" if self.names[k] in self.row.strips else "LOAD"
 
-    def store_vector(self, i: str, value: str, lanes: int) -> str:
-        """Return the statement that stores elements of the output."""
-        if self.names[0] not in self.row.strips:
-            return super().store_vector(i, value, lanes)
+    def store_vector(self, i: str, value: str, lanes: int, k: int = 0) -> str:
+        """Return the statement that stores elements of an output."""
+        if self.output(k) not in self.row.strips:
+            return super().store_vector(i, value, lanes, k)
         element = self.elements[0]
         value = f"store_{element.converts}_x{lanes}({value})" if element.converts else value
-        return f"PRIVATE_X{lanes}({element.memory}, {self.names[0]} + {i}) = {value};\n"
+        return f"PRIVATE_X{lanes}({element.memory}, {self.output(k)} + {i}) = {value};\n"
 
     def stored_result(self, index: int, offset: str, result: str) -> str:
         """Return the statement that stores the result of a reduction, if the group has it."""

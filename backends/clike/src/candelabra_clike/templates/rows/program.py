@@ -95,7 +95,7 @@ class RowReduction(NamedTuple):
 @dataclass(frozen=True, eq=False)
 class RowProgram:
     """Reductions of a row, and the ``last`` expression for the elements of the output. Without it, only the reductions
-    store.
+    store. ``second`` is the expression of another output of the same shape; only serial devices have this.
 
     With ``contract``, ``a * b + c`` may be fused; a difference of equal products is then the rounding error of one of
     them, and not 0. Raises ``ExpressionError`` for a wrong expression.
@@ -107,6 +107,7 @@ class RowProgram:
     last: RowExpression | None = None
     numbers: int = 0
     contract: bool = True
+    second: RowExpression | None = None
 
     def __post_init__(self) -> None:
         for types in ALL_TYPES:
@@ -117,15 +118,20 @@ class RowProgram:
 
     @property
     def expressions(self) -> int:
-        """The number of expressions for elements: those of the reductions, and the last one."""
-        return len(self.passes) + (self.last is not None)
+        """The number of expressions for elements: those of the reductions, and of the outputs."""
+        return len(self.passes) + len(self.outputs)
+
+    @property
+    def outputs(self) -> tuple[RowExpression, ...]:
+        """The expressions for the elements of the outputs."""
+        return tuple([each for each in (self.last, self.second) if each is not None])
 
     def element(self, position: int, type: str, results: str = "r{}") -> Value:
         """Return the expression of an element, of values ``va``, ``vb`` … in memory. ``results`` are the names of
         earlier results.
         """
-        function = self.passes[position].each if position < len(self.passes) else self.last
-        assert function is not None
+        count = len(self.passes)
+        function = self.passes[position].each if position < count else self.outputs[position - count]
         names = [*NAMES[: self.operands], *"o" * any(p.store_elements for p in self.passes[:position])]
         elements = {n: Variable(type, f"v{n}") for n in names}
         return declared(

@@ -51,7 +51,7 @@ class RowPlan(NamedTuple):
 
 
 class RowKernel:
-    """A row program for one dtype. Calls return the output, then the stored results of reductions (as with
+    """A row program for one dtype. Calls return the outputs, then the stored results of reductions (as with
     ``keepdim``).
     """
 
@@ -101,7 +101,7 @@ class RowKernel:
     def _planned(self, engine: Engine, shape: Shape, steps: tuple[Shape, ...], dims: Shape, wide: bool) -> RowPlan:
         check_dims(shape, dims)
         kept_shape = tuple([1 if d in dims else s for d, s in enumerate(shape)])
-        shapes = [shape] * (self.program.last is not None) + [kept_shape] * self.writes
+        shapes = [shape] * len(self.program.outputs) + [kept_shape] * self.writes
         outs = tuple([RowOutput(each, contiguous_strides(each), prod(each)) for each in shapes])
         last = tuple([max_offset(shape, row) for row in steps])
         wide = wide or prod(shape) >= WIDE or max(last) >= WIDE

@@ -88,11 +88,11 @@ class SerialRowSourceBuilder(RowSourceBuilder):
         """Return the first part of the dialect's word that loads vectors from array ``k``."""
         return "LOAD"
 
-    def store_vector(self, i: str, value: str, lanes: int) -> str:
-        """Return the statement that stores elements of the output."""
+    def store_vector(self, i: str, value: str, lanes: int, k: int = 0) -> str:
+        """Return the statement that stores elements of output ``k``."""
         element = self.elements[0]
         value = f"store_{element.converts}_x{lanes}({value})" if element.converts else value
-        return f"STORE_X{lanes}({element.memory}, {self.names[0]} + {self.offset(0, i)}, {value});\n"
+        return f"STORE_X{lanes}({element.memory}, {self.output(k)} + {self.offset(0, i)}, {value});\n"
 
     def prefetch(self, i: str, step: str) -> str:
         """Return statements that load element ``i`` of a later row into the cache. ``step`` is the distance of that
@@ -229,17 +229,27 @@ class SerialRowSourceBuilder(RowSourceBuilder):
         )
 
     def last(self) -> str:
-        """Return statements for the elements of the output of one row."""
+        """Return statements for the elements of the outputs of one row."""
         if self.program.last is None:
             return ""
-        value = self.element(len(self.program.passes))
+        values = [self.element(position) for position in range(len(self.program.passes), self.program.expressions)]
         loop = "INDEX i = 0;\n"
         ahead = self.prefetch("i", f"{{}}_k{self.layout.kept - 1}")
         for lanes in dict.fromkeys((self.lanes, 8)) if self.vectorizes else ():
-            loop += f"for (; i + {lanes}u <= n; i += {lanes}u) {{\n{ahead}{self.load_vectors([value], 'i', lanes)}"
-            loop += f"const f32x{lanes} e = {text(value, VECTORS[lanes])};\n{self.store_vector('i', 'e', lanes)}}}\n"
-        one = f"{self.load_operands([value], 'i')}const {self.value} e = {text(value)};\n{self.store('i', 'e')}"
+            texts = [text(value, VECTORS[lanes]) for value in values]
+            loop += f"for (; i + {lanes}u <= n; i += {lanes}u) {{\n{ahead}{self.load_vectors(values, 'i', lanes)}"
+            loop += f"{self._outputs(texts, 'i', lanes)}}}\n"
+        one = f"{self.load_operands(values, 'i')}{self._outputs([text(value) for value in values], 'i', 1)}"
         return self._runs(f"{loop}for (; i < n; ++i) {{\n{one}}}\n")
+
+    def _outputs(self, texts: Sequence[str], i: str, lanes: int) -> str:
+        """Return statements that store the values of all outputs, after the last operand has been loaded."""
+        type = self.value if lanes == 1 else f"f32x{lanes}"
+        statements = "".join(f"const {type} e{k or ''} = {value};\n" for k, value in enumerate(texts))
+        for k in range(len(texts)):
+            name = f"e{k or ''}"
+            statements += self.store(i, name, k) if lanes == 1 else self.store_vector(i, name, lanes, k)
+        return statements
 
     # -- columns ------------------------------------------------------------------------------------------------------
     def in_columns(self, wide: bool) -> Source:
@@ -276,11 +286,10 @@ class SerialRowSourceBuilder(RowSourceBuilder):
         return self.load_vectors(values, "c", lanes), [text(value, VECTORS[lanes]) for value in values]
 
     def _store_last(self, lanes: int) -> str:
-        """Return statements that store some columns of a row of the output."""
-        loaded, (value,) = self._column_values([len(self.program.passes)], lanes)
-        if lanes == 1:
-            return f"{loaded}const {self.value} e = {value};\n{self.store('c', 'e')}"
-        return f"{loaded}const f32x{lanes} e = {value};\n{self.store_vector('c', 'e', lanes)}"
+        """Return statements that store some columns of a row of the outputs."""
+        positions = range(len(self.program.passes), self.program.expressions)
+        loaded, texts = self._column_values(positions, lanes)
+        return loaded + self._outputs(texts, "c", lanes)
 
     def _accumulate_columns(self, stage: Stage, lanes: int) -> str:
         """Return statements that combine some columns of a row with their lanes."""

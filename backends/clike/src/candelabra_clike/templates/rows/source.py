@@ -7,13 +7,16 @@ A row consists of the elements of the reduced dims that belong to one output. Op
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from candelabra_clike.language import Value, Variable, text
 from candelabra_clike.source import KernelParameter, Source, number, reads, writes
 from candelabra_clike.templates.index_walker import offset_lines
 from candelabra_clike.templates.rows.program import NAMES, RowProgram, RowReduction, RowTypes
 from candelabra_clike.types import CType
+
+OUTPUTS: Final = ("out", "second")
+"""The names of outputs in kernels. They have one layout."""
 
 
 class RowLayout(NamedTuple):
@@ -44,7 +47,7 @@ class RowSourceBuilder:
         self.layout = layout
         self.value = elements[0].value
         self.types = RowTypes(self.value, "f64" if float64 else "f32")
-        self.names = ("out", *[f"in_{n}" for n in NAMES[: program.operands]])
+        self.names = (OUTPUTS[0], *[f"in_{n}" for n in NAMES[: program.operands]])
         self.addressed = self.names
         """The arrays whose offsets the kernel computes."""
 
@@ -53,7 +56,7 @@ class RowSourceBuilder:
         numbers.
         """
         stored_result = [i for i, p in enumerate(self.program.passes) if p.stored_result]
-        buffers = [writes("out", self.elements[0].memory)] if self.program.last is not None else []
+        buffers = [writes(n, self.elements[0].memory) for n in OUTPUTS[: len(self.program.outputs)]]
         buffers += [writes(f"w{i}", self.elements[0].memory) for i in stored_result]
         buffers += [reads(n, e.memory) for n, e in zip(self.names[1:], self.elements[1:], strict=True)]
         head = [f"{n}_at" for n in self.names[1:]] + ["outputs", "count", *own]
@@ -117,9 +120,13 @@ class RowSourceBuilder:
             statements += f"const {self.value} vo = {self.names[0]}[{self.offset(0, i)}];\n"
         return statements
 
-    def store(self, i: str, value: str) -> str:
-        """Return the statement that stores an element of the output."""
-        return f"{self.names[0]}[{self.offset(0, i)}] = {self.elements[0].store(f'({value})')};\n"
+    def output(self, k: int) -> str:
+        """Return the name of output ``k``."""
+        return OUTPUTS[k] if k else self.names[0]
+
+    def store(self, i: str, value: str, k: int = 0) -> str:
+        """Return the statement that stores an element of output ``k``."""
+        return f"{self.output(k)}[{self.offset(0, i)}] = {self.elements[0].store(f'({value})')};\n"
 
     def total_type(self, p: RowReduction) -> str:
         """Return the type of the total of a reduction."""
