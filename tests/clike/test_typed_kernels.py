@@ -8,7 +8,6 @@ import pytest
 from candelabra.dtypes import ALL, FLOATING, complex64, dtype, float16, float32, float64, int16, int32, int64, uint8
 from candelabra_clike import CUDA, OPENCL, C, Source
 from candelabra_clike.kernels import class_losses, multinomial, resampling
-from candelabra_clike.language import named
 from candelabra_clike.templates import bags, grid_sampling
 from candelabra_clike.templates.convolutions import scatter_planes
 from candelabra_clike.templates.indexing import argsort, compaction, gather, index_check, scatter, selection, triangles
@@ -65,7 +64,7 @@ def of_gathering() -> Iterator[Source]:
 def rule_of(d: dtype) -> ScatterRule:
     """Return the rule of a sum of floating or complex numbers, of groups of three in 16 bits, or of an assignment."""
     if d is float16:
-        return ScatterRule.of("groups", d, d, lambda a, b, c, x: (x, named("f32", "LOWEST"), c + x), 3)
+        return ScatterRule.of("groups", d, d, lambda a, b, c, x: (x, 0, c + x), 3)
     if d.category == FLOATING or d is complex64:
         return ScatterRule.of("add", d, d, lambda a, b: a + b)
     return ScatterRule.of("put", d, d, lambda a, b: b)

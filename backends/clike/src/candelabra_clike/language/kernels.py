@@ -30,7 +30,7 @@ from candelabra_clike.language.declaring import ExpressionError
 from candelabra_clike.language.functions import select
 from candelabra_clike.language.printing import text, type_name
 from candelabra_clike.language.types import INDEX, INTEGERS, holds, value_type
-from candelabra_clike.language.values import Element, LibraryConstant, Operand, Value, Variable, as_value
+from candelabra_clike.language.values import Element, Operand, Value, Variable, as_value
 from candelabra_clike.source import KernelParameter, Source
 from candelabra_clike.types import CTYPES
 
@@ -277,10 +277,8 @@ class KernelBuilder:
         """Return the text of an expression. Raises ``TypeError`` if it has a variable of a block that has ended."""
         visible = set().union(*self._scopes)
         for node in value.walk():
-            if isinstance(node, LibraryConstant) or not isinstance(node, Variable | Element):
-                continue
-            name = node.name if isinstance(node, Variable) else node.array
-            if name not in visible:
+            name = node.name if isinstance(node, Variable) else node.array if isinstance(node, Element) else None
+            if name is not None and name not in visible:
                 raise TypeError(f"{name!r} is declared in a block that has ended, or not at all")
         return text(value)
 

@@ -138,11 +138,6 @@ class Variable(Value):
 
 
 @dataclass(frozen=True, eq=False)
-class LibraryConstant(Variable):
-    """A constant of the library, which every statement may use."""
-
-
-@dataclass(frozen=True, eq=False)
 class Element(Value):
     """The element of an array ``at`` an index per dim, as a value: ``converts`` is that of the array's
     :class:`~candelabra_clike.types.CType`.
