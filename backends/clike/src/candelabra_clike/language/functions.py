@@ -8,7 +8,6 @@ from candelabra_clike.language.types import COMPLEX, FLOATS, INTEGERS, holds
 from candelabra_clike.language.values import (
     Cast,
     FunctionCall,
-    LibraryConstant,
     Operand,
     Operation,
     Refuse,
@@ -159,8 +158,3 @@ def round_to(d: dtype, x: Value) -> Value:
     if converts not in ("f16", "bf16"):
         return x
     return call(f"load_{converts}", call(f"store_{converts}", x))
-
-
-def named(type: str, name: str) -> Value:
-    """Return a constant of the library by its name, such as ``LOWEST`` for ``LOWEST_F32``."""
-    return LibraryConstant(type, f"{name}_{type.upper()}")
