@@ -149,7 +149,7 @@ class Operator(Generic[P, R]):
         self.geometry: Final = view if callable(view) else None
         """For a view: ``(shape, strides, offset, *arguments) -> (shape, strides, offset)`` on strided memory."""
         pointwise = getattr(rule, "pointwise", False)
-        self.elementwise: Final = pointwise if elementwise is None else elementwise
+        self.elementwise: Final[bool] = pointwise if elementwise is None else elementwise
         """Whether each element of a result depends only on the elements of the tensors at its position: by default for
         the rule ``pointwise``."""
         self.inplace: Final = pointwise if inplace is None else bool(inplace)
