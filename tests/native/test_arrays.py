@@ -103,7 +103,7 @@ def test_more_memory_than_a_process_owns_is_kept_for_the_next_results() -> None:
     assert statistics()["reserved"] - before == (reserved if reserved <= most else 0)
     small = [allocate(5 << 20) for _ in range(2)]
     del small
-    blocks = [np.frombuffer(allocate(n), np.uint8) for n in (size, 5 << 20, 5 << 20)]
+    blocks = [np.frombuffer(memoryview(allocate(n)), np.uint8) for n in (size, 5 << 20, 5 << 20)]
     for i, block in enumerate(blocks):
         block[:: 1 << 12] = i + 1
     assert all((block[:: 1 << 12] == i + 1).all() for i, block in enumerate(blocks))
