@@ -111,7 +111,7 @@ def test_views_of_contiguous_arrays() -> None:
 
 
 @pytest.mark.parametrize(("shape", "launches"), [((768, 128), 1), ((768, 512), 1), ((40_000, 64), 2)])
-def test_few_parts_of_columns_are_not_summed_apart(shape: tuple[int, int], launches: int) -> None:
+def test_columns_are_split_into_several_parts_or_none(shape: tuple[int, int], launches: int) -> None:
     """Parts of columns take another launch, which combines them, so there are several of them or none."""
     (node,) = trace(lambda x: x.sum(0), cd.ones(*shape)).nodes
     found = recorded.record(node)
