@@ -103,9 +103,10 @@ def _callable(name: str, own: Side, peer: Side, work: Work) -> Case | None:
 
 
 def known() -> dict[str, str]:
-    """Return ``{operator: reason}`` from the table in known_slow.md; a row may have several names, also patterns."""
+    """Return ``{operator: reason}`` from the first table in known_slow.md; a row may have several names or patterns."""
     result = {}
-    for row in re.findall(r"^\|(.*)\|$", KNOWN.read_text(), re.MULTILINE):
+    table = KNOWN.read_text().partition("\n## ")[0]
+    for row in re.findall(r"^\|(.*)\|$", table, re.MULTILINE):
         names, *_, reason = row.split("|")
         result.update(dict.fromkeys(re.findall(r"`([\w.*]+)`", names), reason.strip()))
     return result

@@ -106,7 +106,8 @@ def programs() -> Iterator[tuple[str, Program]]:
     from benchmarks.accelerator.models import MODELS
     from benchmarks.accelerator.sizes import SIZES
     from benchmarks.cases import CASES
-    from benchmarks.operators import FORMS, LEFT_OUT, SETUP
+    from benchmarks.operator_calls import CALLS, FORMS, LARGE, SETUP
+    from benchmarks.operators import LEFT_OUT
     from benchmarks.processor import PROCESSOR
 
     for name, optimizer in OPTIMIZERS.items():
@@ -117,9 +118,10 @@ def programs() -> Iterator[tuple[str, Program]]:
         for name, model in MODELS.items():
             yield name, partial(run_model, model, sizes)
     names: dict[str, Any] = {"xp": cd}
-    exec(SETUP, names)
+    exec(LARGE + SETUP, names)
     for name in sorted(n for n in public_names() if not LEFT_OUT.search(n)):
-        yield name, partial(attempt, name, partial(run_operator, name, FORMS, names), OPERATOR)
+        forms = (CALLS[name],) if name in CALLS else FORMS
+        yield name, partial(attempt, name, partial(run_operator, name, forms, names), OPERATOR)
     for name, options in EXAMPLES.items():
         yield name, partial(run_example, name, options)
     yield "digits", run_digits

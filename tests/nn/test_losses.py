@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from candelabra.autograd import grad, gradcheck, gradgradcheck
+from candelabra.autograd import grad
+from candelabra.autograd.gradcheck import gradcheck, gradgradcheck
 from candelabra.nn import functional as F
 from scipy import special
 

@@ -69,7 +69,7 @@ def label_margins(x: Array, target: Array) -> Array:
     losses = np.zeros(x.shape[0], np.result_type(x, np.float64))
     for row, _, _, short in _pairs_that_fall_short(x, target):
         losses[row] += short
-    return (losses / x.shape[1]).astype(x.dtype)
+    return np.asarray(losses / x.shape[1], x.dtype)
 
 
 @reference("label_margins_backward")
@@ -80,4 +80,4 @@ def label_margins_backward(grad: Array, x: Array, target: Array) -> Array:
         if short > 0:
             counts[row, label] -= 1
             counts[row, other] += 1
-    return (counts * grad[:, None] / x.shape[1]).astype(x.dtype)
+    return np.asarray(counts * grad[:, None] / x.shape[1], x.dtype)
