@@ -85,10 +85,10 @@ class _WholeMapping(MirrorMapping):
         whole = mirror.restride(image, (image.memory.size // dtype.itemsize,), (1,), 0)
         super().__init__(mirror, whole, True, write)
         self.start = mirror.layout(image)[1] * dtype.itemsize
-        self.size = MirrorMapping(mirror, image, False, False).memory
+        self.end = self.start + prod(image.shape) * dtype.itemsize
 
     def wait(self) -> memoryview:
-        return super().wait()[self.start : self.start + len(self.size)]
+        return super().wait()[self.start : self.end]
 
 
 @breaks_backend(caught_by="device/host-mapping*")
