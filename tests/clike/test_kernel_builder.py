@@ -172,6 +172,18 @@ def test_a_variable_ends_with_its_block() -> None:
         pass
 
 
+def test_a_call_with_other_arguments_is_the_error_of_python() -> None:
+    """No line of the function is wrong."""
+
+    @built("double")
+    def source(wide: bool) -> Source:
+        return KernelBuilder("double", wide).source()
+
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'wide'") as raised:
+        source()  # type: ignore[call-arg]
+    assert not isinstance(raised.value, ExpressionError)
+
+
 def test_a_kernel_of_a_kernel_keeps_the_inner_place() -> None:
     """An error with a place is not given another one."""
 

@@ -114,7 +114,8 @@ def backward(d: dtype, serial: bool, single_target: bool, wide: bool) -> Source:
     if not serial:
         i = k.let("i", k.item // inner // count * inner + k.item % inner)
         chosen, mine = k.let("chosen", target[target_at + i]), cast("i64", k.item // inner % count)
-        out[k.item] = gradient(grad[grad_at + i * step], (chosen == mine) & (chosen != ignored))
+        g = k.let("g", grad[grad_at + i * step])
+        out[k.item] = gradient(g, (chosen == mine) & (chosen != ignored))
         return k.source()
     with k.share("row", n, per_item) as row:
         to = k.pointer("to", out, row * count * inner)
@@ -132,7 +133,8 @@ def backward(d: dtype, serial: bool, single_target: bool, wide: bool) -> Source:
                 there = k.pointer("there", to, c * inner)
                 with k.loop("j", 0, many, independent=True) as j:
                     is_target = (targets[j] == cast("i64", c)) & (targets[j] != ignored)
-                    there[j] = gradient(grads[j * far], is_target)
+                    # Loaded for every element: a load under a condition is not vectorized.
+                    there[j] = gradient(k.let("g", grads[j * far]), is_target)
     return k.source(group=1)
 
 

@@ -51,8 +51,10 @@ def built(operator: str) -> Callable[[Callable[P, Source]], Callable[P, Source]]
                 raise
             except TypeError as error:
                 file = function.__code__.co_filename
-                line = [n for frame, n in walk_tb(error.__traceback__) if frame.f_code.co_filename == file][-1]
-                raise ExpressionError(repr(operator), f"{Path(file).name}, line {line}", str(error)) from error
+                lines = [n for frame, n in walk_tb(error.__traceback__) if frame.f_code.co_filename == file]
+                if not lines:  # a call with other arguments
+                    raise
+                raise ExpressionError(repr(operator), f"{Path(file).name}, line {lines[-1]}", str(error)) from error
 
         return build
 
