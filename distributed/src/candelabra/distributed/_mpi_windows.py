@@ -55,7 +55,8 @@ class SharedWindow:
         slot = min(CHUNK, ALL_CHUNKS // self._size) // self._size // 64 * 64
         self._window: Any = MPI.Win.Allocate_shared(slot * self._size, 1, comm=comm)
         self._window.Lock_all(MPI.MODE_NOCHECK)
-        shared = [np.frombuffer(self._window.Shared_query(rank)[0], np.uint8) for rank in range(self._size)]
+        buffers: list[Any] = [self._window.Shared_query(rank)[0] for rank in range(self._size)]
+        shared = [np.frombuffer(buffer, np.uint8) for buffer in buffers]
         self._memory = [memory[: slot * self._size].reshape(self._size, slot) for memory in shared]
         self._slots: dict[str, list[Any]] = {}
         """The slots in each rank's memory, as arrays of a dtype."""
