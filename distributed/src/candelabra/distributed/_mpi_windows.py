@@ -27,7 +27,7 @@ ALL_CHUNKS: Final = 1 << 25
 SHARED_MEMORY: Final = "/dev/shm"
 
 
-class Piece:
+class BufferPiece:
     """A piece of a buffer of this rank, of which each rank reduces a share.
 
     ``start`` is its place in each slot: the shares of several pieces follow one another.
@@ -87,9 +87,9 @@ class SharedWindow:
             for pieces in self._chunks([np.frombuffer(buffer, dtype) for buffer in buffers], slots[0].shape[1]):
                 self._reduce(pieces, slots, op, divisor)
 
-    def _chunks(self, arrays: Sequence[Any], length: int) -> Iterator[list[Piece]]:
+    def _chunks(self, arrays: Sequence[Any], length: int) -> Iterator[list[BufferPiece]]:
         """Yield pieces of arrays whose shares fill slots of ``length`` elements."""
-        pieces: list[Piece] = []
+        pieces: list[BufferPiece] = []
         used = 0
         for array in arrays:
             start = 0
@@ -98,13 +98,13 @@ class SharedWindow:
                     yield pieces
                     pieces, used = [], 0
                 piece = array[start : start + (length - used) * self._size]
-                pieces.append(Piece(piece, self._size, used))
+                pieces.append(BufferPiece(piece, self._size, used))
                 used += -(-piece.size // self._size)
                 start += piece.size
         if pieces:
             yield pieces
 
-    def _reduce(self, pieces: Sequence[Piece], slots: Sequence[Any], op: str, divisor: int) -> None:
+    def _reduce(self, pieces: Sequence[BufferPiece], slots: Sequence[Any], op: str, divisor: int) -> None:
         rank, mine, reduction = self._rank, slots[self._rank], REDUCTIONS[op]
         for piece in pieces:
             for other, share in enumerate(piece.shares):
