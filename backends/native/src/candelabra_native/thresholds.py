@@ -40,7 +40,7 @@ FAMILIES: Final[dict[str, int | None]] = {
     "scattering": 1 << 13, "searching": ALWAYS, "sorting": NEVER, "resampling": ALWAYS, "reinterpreting": 1 << 15,
     "clamping": 1 << 13, "frexp": 1 << 12, "grid_sampling": ALWAYS, "optimizers": ALWAYS, "random": ALWAYS,
     "gamma_numbers": ALWAYS, "label_margins": ALWAYS, "multinomial": ALWAYS, "bags": ALWAYS, "alignments": ALWAYS,
-    "padding": ALWAYS,
+    "padding": ALWAYS, "affine_grids": ALWAYS,
 }  # fmt: skip
 """The least size of a native call. Where the owner has no kernel, the native one serves all sizes."""
 

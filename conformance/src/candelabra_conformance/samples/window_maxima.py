@@ -59,7 +59,8 @@ def starts(t: Maker) -> Iterator[Sample]:
     yield sample(numbers[..., :2], (4, 4), (2, 2), (0, 2))
     yield sample(numbers[:0], (4, 4, 4), (2, 2, 2), (2, 2, 2), kind=ZERO_SIZE)
     yield sample(numbers[:1, :1, :2], (1, 1), (1, 1), (1, 1), kind=LENGTH_ONE)
-    yield sample(t(40, 60, 2, low=0.0, high=0.99), (60, 50), (2, 2), (20, 15), kind=LARGE)
+    if t.dtype.itemsize > 2:  # half types round some starts of many differently
+        yield sample(t(40, 60, 2, low=0.0, high=0.99), (60, 50), (2, 2), (20, 15), kind=LARGE)
 
 
 @special("adaptive_max_pool")
