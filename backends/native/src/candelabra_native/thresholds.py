@@ -69,8 +69,13 @@ DOUBLE: Final[dict[str, int | None]] = {
 )  # fmt: skip
 """The operators whose size differs in float64, in which NumPy's vectors are as fast as those of C."""
 
-WORK: Final = {"matmul": "input.size * other.shape[-1]"}
-"""What is counted in place of elements, as an expression over the parameters: the multiply-adds of products."""
+WORK: Final = {
+    "matmul": "input.size * other.shape[-1]",
+    "scatter_planes": "max(input.size, prod(input.shape[:-1]) * size)",
+}
+"""What is counted in place of elements, as an expression over the parameters: the multiply-adds of products, and
+elements of planes, which may be many more than those that are scattered.
+"""
 
 
 def threshold(name: str, d: dtype | None = None) -> int | None:

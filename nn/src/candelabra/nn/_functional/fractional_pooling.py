@@ -83,7 +83,9 @@ def _fractional_max_pool(
     sizes, channels = shape[len(shape) - rank :], shape[len(shape) - rank - 1]
     batch = shape[0] if len(shape) == rank + 2 else 1
     if samples is None:
-        samples = input.new_zeros((batch, channels, rank)).uniform_()
+        from candelabra import rand
+
+        samples = rand((batch, channels, rank), dtype=input.dtype, device=input.device)
     _check_samples(samples, input, rank, batch, channels)
     pooled = (*shape[: len(shape) - rank], *output)
     if 0 in pooled:
@@ -91,8 +93,10 @@ def _fractional_max_pool(
     if samples.shape[0] != batch:
         samples = samples.narrow(0, 0, batch)
     starts = window_starts(samples, sizes, kernel, output)
-    found = placed_max_pool(input.reshape((batch, channels, *sizes)), starts, kernel, output)
-    return found.values.reshape(pooled), found.indices.reshape(pooled)
+    if len(shape) == rank + 2:
+        return placed_max_pool(input, starts, kernel, output)  # type: ignore[no-any-return]
+    values, indices = placed_max_pool(input.unsqueeze(0), starts, kernel, output)
+    return values.squeeze(0), indices.squeeze(0)
 
 
 @public(namespace="nn.functional")
