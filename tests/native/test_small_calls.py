@@ -135,7 +135,7 @@ def test_a_call_whose_result_is_large_is_not_small(name: str) -> None:
 
 
 def test_a_choice_between_numbers_is_small() -> None:
-    """Both operands may be numbers beside a mask."""
+    """With a mask, both operands may be numbers."""
     condition = is_small(OPERATORS["where"], 1000, inplace=False)
     assert eval(condition, dict(IN_CONDITIONS), {"condition": np.ones(3, bool), "input": 1.0, "other": 2.0})
 

@@ -45,7 +45,7 @@ def forward(d: dtype, serial: bool, weighted: bool, wide: bool) -> Source:
     ignored, (n, per_item, count, inner) = k.number("ignored", "i64"), k.numbers("n", "per_item", "count", "inner")
     scale, scale_at = (k.reads("scale", d), k.number("scale_at")) if weighted else (None, None)
     errors.declare()
-    position = Position(k, k.item * per_item, count, inner) if serial else None
+    position = TargetPosition(k, k.item * per_item, count, inner) if serial else None
     with k.share("i", n, per_item) as i:
         chosen = k.let("chosen", target[target_at + i])
         counts = k.let("counts", chosen != ignored)
@@ -69,7 +69,7 @@ def forward(d: dtype, serial: bool, weighted: bool, wide: bool) -> Source:
     return k.source(group=1 if serial else None)
 
 
-class Position:
+class TargetPosition:
     """The place of a target, which goes from one target to the next without the divisions of :func:`_offset`."""
 
     def __init__(self, k: KernelBuilder, first: Value, count: Value, inner: Value) -> None:
@@ -111,7 +111,7 @@ def mean(d: dtype, shared: bool) -> Source:
     many, total = k.variable("many", constant(INDEX, 0)), k.variable("total", constant("f64", 0))
     first = k.let("first", k.item * per_item)
     stop = k.let("stop", first + least(n - first, per_item))
-    position = Position(k, first, count, inner)
+    position = TargetPosition(k, first, count, inner)
     with k.loop("begin", first, stop, BLOCK) as begin:
         part = k.variable("part", constant("f64", 0))
         with k.loop("i", begin, least(begin + BLOCK, stop)) as i:

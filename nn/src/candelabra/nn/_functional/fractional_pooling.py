@@ -83,9 +83,9 @@ def _fractional_max_pool(
     sizes, channels = shape[len(shape) - rank :], shape[len(shape) - rank - 1]
     batch = shape[0] if len(shape) == rank + 2 else 1
     if samples is None:
-        from candelabra import rand
+        from candelabra import rand_like
 
-        samples = rand((batch, channels, rank), dtype=input.dtype, device=input.device)
+        samples = rand_like(input.new_empty((batch, channels, rank)))
     _check_samples(samples, input, rank, batch, channels)
     pooled = (*shape[: len(shape) - rank], *output)
     if 0 in pooled:
