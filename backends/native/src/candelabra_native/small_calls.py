@@ -95,7 +95,7 @@ def is_small(record: Operator[..., Any], least: int, inplace: bool) -> str:
     parameters = record.schema.parameters
     arrays = [p for p in parameters if p.kind in ("tensor", "operand", "mask", "optional", "bound")]
     if record.elementwise and not inplace and [p.kind in ("tensor", "operand") for p in arrays] == [True, True]:
-        return _is_small_pair(*arrays, least)
+        return _is_small_pair(arrays[0], arrays[1], least)
     for p in parameters:
         if p.kind == "list" or (p.kind == "tensor" and rows):
             conditions.append(f"sum([_a.size for _a in {p.name}]) < {least}")

@@ -12,7 +12,7 @@ from candelabra_clike.array import Shape, StridedArray
 from candelabra_clike.engine import Engine, Launch
 from candelabra_clike.kernels.copies import contiguous
 from candelabra_clike.kernels.reductions import DtypeSpecialized
-from candelabra_clike.language import INDEX, Value, cast
+from candelabra_clike.language import INDEX, Value, Variable, cast
 from candelabra_clike.language.kernels import KernelBuilder, built
 from candelabra_clike.layouts import is_wide
 from candelabra_clike.source import Source
@@ -36,7 +36,7 @@ def source(d: dtype, rank: int, align_corners: bool, serial: bool, wide: bool) -
         number = cast(out.type, i)
         return number * factors[dim] + shifts[dim] if align_corners else (number * 2 + shifts[dim]) / factors[dim]
 
-    def points(row: Value) -> tuple[list[Value], list[Value]]:
+    def points(row: Value) -> tuple[list[Variable], list[Variable]]:
         """Declare the coefficients of the points of a row: those of the place along the last dim, and the rest."""
         rest, places = k.variable("rest", row), {}
         for dim in reversed(range(last)):

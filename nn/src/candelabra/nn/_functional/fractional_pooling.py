@@ -94,7 +94,7 @@ def _fractional_max_pool(
         samples = samples.narrow(0, 0, batch)
     starts = window_starts(samples, sizes, kernel, output)
     if len(shape) == rank + 2:
-        return placed_max_pool(input, starts, kernel, output)  # type: ignore[no-any-return]
+        return placed_max_pool(input, starts, kernel, output)
     values, indices = placed_max_pool(input.unsqueeze(0), starts, kernel, output)
     return values.squeeze(0), indices.squeeze(0)
 

@@ -112,7 +112,7 @@ def window_starts(samples: Tensor, sizes: Ints, window: Ints, output_size: Ints)
             starts.append(((number + sample) * step).to(int64) - (sample * step).to(int64))
         if count:
             starts.append(sample.new_full((*sample.shape[:-1], 1), size - length, dtype=int64))
-    return cat(starts, -1)  # type: ignore[no-any-return]
+    return cat(starts, -1)
 
 
 window_starts.no_gradient("the result is integers")
