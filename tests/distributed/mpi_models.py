@@ -1,4 +1,4 @@
-"""Programs of several ranks that ``test_mpi_models.py`` starts by mpiexec: models of the examples, compiled functions."""
+"""A program of several ranks that ``test_mpi_models.py`` starts by mpiexec: the models of examples, compiled functions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import candelabra.distributed as dist
 import numpy as np
 from candelabra.distributed import nn as collectives
 
-sys.path.insert(0, str(Path(__file__).parents[2]))  # mpiexec starts the file, and the models are those of the repository
+sys.path.insert(0, str(Path(__file__).parents[2]))  # the repository: a program has its own folder there
 
 from tests.distributed.test_models import MODELS, alone, small_gpt, texts, trained
 

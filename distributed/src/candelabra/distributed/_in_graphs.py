@@ -1,8 +1,8 @@
 """Collectives of a function that is traced: the operators, which are nodes of the graph, and copies of their results.
 
-A function of this module stands for the rest of a call whose arguments have been checked. It writes the results into the
-tensors that the call names, so later nodes see them. It returns False, and does nothing, for a call that is no node: one
-that returns a work under way, and a reduction that the operators do not have. Such a call breaks the graph.
+A function of this module stands for the rest of a call whose arguments have been checked. It writes the results into
+the tensors that the call names, so later nodes see them. It returns False, and does nothing, for a call that is no
+node: one that returns a work under way, or a reduction that the operators do not have. Such a call breaks the graph.
 """
 
 from __future__ import annotations
