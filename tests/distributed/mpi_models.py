@@ -1,4 +1,4 @@
-"""A program of several ranks that ``test_mpi_models.py`` starts by mpiexec: the models of examples, compiled functions."""
+"""A program of several ranks that ``test_mpi_models.py`` starts by mpiexec: models of examples, compiled functions."""
 
 from __future__ import annotations
 

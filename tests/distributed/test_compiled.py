@@ -24,7 +24,7 @@ def numbers(seed: int, *shape: int) -> Any:
 
 
 def mixed(x: Any) -> Any:
-    """Return a number that depends on every collective with a derivative, some of which are called in vain."""
+    """Return a number that depends on every collective with a derivative, and call one whose result is not used."""
     collectives.all_reduce(x)
     total = collectives.all_reduce(x * 2)
     again = collectives.all_reduce(x * 2, ReduceOp.AVG)
@@ -60,9 +60,9 @@ def in_place(x: Any) -> list[Any]:
     return [total, first, sent, *rows, whole, part, parts, given, swapped]
 
 
-def names(found: Any) -> list[str]:
+def names(nodes: Any) -> list[str]:
     """Return the collectives among the nodes of a graph, in order."""
-    return [node.name for node in found if node.name.startswith("c10d_")]
+    return [node.name for node in nodes if node.name.startswith("c10d_")]
 
 
 ALL = [
@@ -219,7 +219,7 @@ def test_other_calls_break_the_graph(call: Callable[[Any], Any], reason: str) ->
 
 
 def test_collectives_of_a_function_in_segments() -> None:
-    """They are made in the order of the program, also those whose results nobody uses."""
+    """They are made in the order of the program, also those whose results are not used."""
 
     def function(x: Any) -> Any:
         collectives.all_reduce(x)

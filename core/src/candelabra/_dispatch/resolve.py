@@ -229,9 +229,8 @@ def _served(
             )
             return Resolution(by_position(op, op.body), "composite", refused + why)
         if op.ordered and key & TRACING and not instance.capabilities.virtual:
-            call.kernel = reporting(
-                op, "function", ordered_kernel(op, by_position(op, op.body), compute, instance), instance
-            )
+            kernel = ordered_kernel(op, by_position(op, op.body), compute, instance)
+            call.kernel = reporting(op, "function", kernel, instance)
             return Resolution(compile_adapter(call), "composite", refused + "a trace has one node for all of it")
         call.kernel, call.on_tensors = op.body, True
         why = "the body runs with recording off, one derivative for all of it"

@@ -1,7 +1,7 @@
 """Passes: functions from a graph to a graph that computes the same with fewer nodes.
 
-Each respects memory that nodes write: a value whose memory is written is neither shared, nor moved, nor removed. Ordered
-nodes stay as they are.
+Each respects memory that nodes write: a value whose memory is written is neither shared, nor moved, nor removed.
+Ordered nodes stay as they are.
 """
 
 from __future__ import annotations

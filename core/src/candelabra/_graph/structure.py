@@ -2,8 +2,8 @@
 
 A :class:`Value` is a tensor at one point of the program. A node never changes a value; a node that writes in place has
 a new value as its result, which shows the same :class:`Memory`. Views show the memory of their argument. So every order
-of the nodes is right that respects the values and, for memories that some node writes and for nodes with effects outside of
-the process, the order of the trace (:meth:`Graph.predecessors`).
+of the nodes is right that respects the values and, for memories that some node writes and for nodes with effects
+outside of the process, the order of the trace (:meth:`Graph.predecessors`).
 
 Nodes and values are never changed, so passes share them: a pass builds another graph from the nodes of the first.
 """
@@ -128,7 +128,7 @@ class Node:
 
     @property
     def is_ordered(self) -> bool:
-        """Return whether the node has an effect outside of this process, so that it keeps its place among such nodes."""
+        """Return whether the node has an effect outside of the process, and keeps its place among such nodes."""
         if isinstance(self.op, Graph):
             return any(node.is_ordered for node in self.op.nodes)
         return self.op.ordered

@@ -67,7 +67,7 @@ class Tracer:
     repeats = False
     """Whether each run repeats the effects on Python objects, as compiled calls do."""
     rehearses = False
-    """Whether ordered operators have no effect now, and return zeros: a backward pass is traced that nobody asked for."""
+    """Whether ordered operators only return zeros now: a backward pass is traced before the program asks for it."""
 
     def __init__(self, strict: bool = False) -> None:
         self.strict = strict

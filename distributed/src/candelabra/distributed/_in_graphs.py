@@ -128,6 +128,5 @@ def all_to_all_single(
         return False
     from candelabra_distributed.collectives import c10d_all_to_all
 
-    sizes = [None if each is None else list(each) for each in (received or None, sent or None)]
-    _write([output], _row_of(c10d_all_to_all(input.detach(), *sizes, g.group_name)))
+    _write([output], _row_of(c10d_all_to_all(input.detach(), received or None, sent or None, g.group_name)))
     return True

@@ -29,17 +29,17 @@ _thread = threading.local()
 
 def ranks() -> Ranks:
     """Return the groups of the calling rank. What is traced now is guarded by them: another rank is traced again."""
-    found = _found()
+    found = _of_this_thread()
     if is_compiling():
         default, groups = found.default, list(found.groups)
         depends_on(
-            lambda: (now := _found()) is found and now.default is default and now.groups == groups,
+            lambda: (now := _of_this_thread()) is found and now.default is default and now.groups == groups,
             "the rank and its process groups",
         )
     return found
 
 
-def _found() -> Ranks:
+def _of_this_thread() -> Ranks:
     found: Ranks | None = getattr(_thread, "ranks", None)
     return _process if found is None else found
 
