@@ -1,7 +1,7 @@
 """Time, bytes and memory per step against the number of ranks, and a model of both for many ranks.
 
-``python -m benchmarks.distributed`` starts each strategy on 1, 2 and 4 ranks and prints a table in Markdown, with what
-the model says of this machine: from steps of one rank, and from the time of an all-reduce on as many ranks.
+``python -m benchmarks.distributed`` starts each strategy on 1, 2 and 4 ranks and prints a table in Markdown, with the
+numbers of the model: from steps of one rank, and from the time of an all-reduce on as many ranks.
 ``--model`` prints the table of the model, with its assumptions. ``candelabra run`` starts this file as a rank.
 """
 

@@ -183,6 +183,36 @@ def test_collectives_that_write_tensors() -> None:
     threads.run(program, SIZE)
 
 
+@pytest.mark.parametrize("shape", [(), (0,), (2, 0), (3,)], ids=str)
+@pytest.mark.parametrize("size", [1, SIZE])
+def test_unusual_shapes(shape: tuple[int, ...], size: int) -> None:
+    """Tensors without elements or dims, on one rank and on two; NaN travels."""
+
+    def function(x: Any) -> list[Any]:
+        y, rows, whole = x + 1, [cd.zeros_like(x) for _ in range(size)], x.new_zeros((size, *x.shape))
+        dist.all_reduce(y, ReduceOp.AVG)
+        dist.broadcast(y, 0)
+        dist.all_gather(rows, y * x)
+        dist.all_gather_into_tensor(whole, x)
+        part, given = cd.zeros_like(x), cd.zeros_like(x)
+        dist.reduce_scatter(part, rows)
+        dist.reduce_scatter_tensor(y, whole)
+        at_root = rows if dist.get_rank() == 0 else None
+        dist.scatter(given, at_root, 0)
+        dist.gather(part, at_root, 0)
+        return [y, *rows, whole, part, given]
+
+    def program() -> None:
+        compiled = cd.compile(function, fullgraph=True)
+        for _ in range(2):
+            x = cd.full(shape, 2.0 + dist.get_rank())
+            x.reshape(-1)[:1] = float("nan")
+            for mine, expected in zip(compiled(x), function(x), strict=True):
+                np.testing.assert_array_equal(mine.numpy(), expected.numpy())
+
+    threads.run(program, size)
+
+
 @pytest.mark.parametrize(
     ("call", "reason"),
     [

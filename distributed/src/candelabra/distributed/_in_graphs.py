@@ -23,15 +23,11 @@ def _is_node(async_op: bool, op: ReduceOp | None = None, dtype: Any = None) -> b
     return op is None or (op in (ReduceOp.SUM, ReduceOp.AVG) and dtype.is_floating_point)
 
 
-def _write(tensors: Sequence[Tensor], rows: Tensor) -> None:
-    """Copy a row to each tensor."""
+def _write(tensors: Sequence[Tensor], results: Sequence[Tensor]) -> None:
+    """Copy a result, which may have another shape of as many elements, to each tensor."""
     with cd.no_grad():
-        for tensor, row in zip(tensors, rows.unbind(0), strict=True):
-            tensor.copy_(row.reshape(tensor.shape))
-
-
-def _row_of(tensor: Tensor) -> Tensor:
-    return tensor.detach().reshape(1, *tensor.shape)
+        for tensor, result in zip(tensors, results, strict=True):
+            tensor.copy_(result if result.shape == tensor.shape else result.reshape(tensor.shape))
 
 
 def broadcast(tensor: Tensor, root: int, g: ProcessGroup, async_op: bool) -> bool:
@@ -42,7 +38,7 @@ def broadcast(tensor: Tensor, root: int, g: ProcessGroup, async_op: bool) -> boo
 
     found = c10d_broadcast(tensor.detach(), root, g.group_name)
     if g.rank() != root:
-        _write([tensor], _row_of(found))
+        _write([tensor], [found])
     return True
 
 
@@ -53,7 +49,7 @@ def all_reduce(tensors: Sequence[Tensor], op: ReduceOp, g: ProcessGroup, async_o
     from candelabra_distributed.collectives import c10d_all_reduce
 
     for tensor in tensors:
-        _write([tensor], _row_of(c10d_all_reduce(tensor.detach(), op.name.lower(), g.group_name)))
+        _write([tensor], [c10d_all_reduce(tensor.detach(), op.name.lower(), g.group_name)])
     return True
 
 
@@ -65,7 +61,7 @@ def reduce(tensor: Tensor, root: int, op: ReduceOp, g: ProcessGroup, async_op: b
 
     found = c10d_reduce(tensor.detach(), root, op.name.lower(), g.group_name)
     if g.rank() == root:
-        _write([tensor], _row_of(found))
+        _write([tensor], [found])
     return True
 
 
@@ -76,7 +72,7 @@ def all_gather(outputs: Sequence[Tensor], tensor: Tensor, g: ProcessGroup, async
     from candelabra_distributed.collectives import c10d_all_gather
 
     rows = c10d_all_gather(tensor.detach(), g.size(), g.group_name)
-    _write(outputs, rows if len(outputs) == g.size() and outputs[0].numel() == tensor.numel() else _row_of(rows))
+    _write(outputs, [rows] if len(outputs) == 1 else rows.unbind(0))
     return True
 
 
@@ -88,7 +84,7 @@ def gather(outputs: Sequence[Tensor], tensor: Tensor, root: int, g: ProcessGroup
 
     rows = c10d_gather(tensor.detach(), g.size(), root, g.group_name)
     if outputs:
-        _write(outputs, rows)
+        _write(outputs, rows.unbind(0))
     return True
 
 
@@ -99,7 +95,7 @@ def scatter(tensor: Tensor, inputs: Sequence[Tensor], root: int, g: ProcessGroup
     from candelabra_distributed.collectives import c10d_scatter
 
     rows = cd.stack([each.detach().reshape(tensor.shape) for each in inputs or [tensor] * g.size()])
-    _write([tensor], _row_of(c10d_scatter(rows, root, g.group_name)))
+    _write([tensor], [c10d_scatter(rows, root, g.group_name)])
     return True
 
 
@@ -111,7 +107,7 @@ def reduce_scatter(output: Tensor, inputs: Sequence[Tensor], op: ReduceOp, g: Pr
 
     whole = cd.cat([each.detach().reshape(-1) for each in inputs])
     rows = whole.reshape(g.size(), *output.shape)
-    _write([output], _row_of(c10d_reduce_scatter(rows, op.name.lower(), g.group_name)))
+    _write([output], [c10d_reduce_scatter(rows, op.name.lower(), g.group_name)])
     return True
 
 
@@ -128,5 +124,5 @@ def all_to_all_single(
         return False
     from candelabra_distributed.collectives import c10d_all_to_all
 
-    _write([output], _row_of(c10d_all_to_all(input.detach(), received or None, sent or None, g.group_name)))
+    _write([output], [c10d_all_to_all(input.detach(), received or None, sent or None, g.group_name)])
     return True
