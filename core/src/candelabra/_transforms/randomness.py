@@ -18,7 +18,8 @@ from candelabra._random import generator
 from candelabra._records.registry import OPERATORS
 from candelabra._records.schema import SHAPE
 from candelabra._tensor import Tensor
-from candelabra._transforms.batching import VMAP, Batch, Batched
+from candelabra._transforms.batching import VMAP, Batch
+from candelabra._transforms.batching_kernels import Batched
 from candelabra._transforms.level import below
 
 if TYPE_CHECKING:

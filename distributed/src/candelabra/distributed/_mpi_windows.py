@@ -27,7 +27,7 @@ ALL_CHUNKS: Final = 1 << 25
 SHARED_MEMORY: Final = "/dev/shm"
 
 
-class Piece:
+class BufferPiece:
     """A piece of a buffer of this rank, of which each rank reduces a share.
 
     ``start`` is its place in each slot: the shares of several pieces follow one another.
@@ -55,7 +55,8 @@ class SharedWindow:
         slot = min(CHUNK, ALL_CHUNKS // self._size) // self._size // 64 * 64
         self._window: Any = MPI.Win.Allocate_shared(slot * self._size, 1, comm=comm)
         self._window.Lock_all(MPI.MODE_NOCHECK)
-        shared = [np.frombuffer(self._window.Shared_query(rank)[0], np.uint8) for rank in range(self._size)]
+        buffers: list[Any] = [self._window.Shared_query(rank)[0] for rank in range(self._size)]
+        shared = [np.frombuffer(buffer, np.uint8) for buffer in buffers]
         self._memory = [memory[: slot * self._size].reshape(self._size, slot) for memory in shared]
         self._slots: dict[str, list[Any]] = {}
         """The slots in each rank's memory, as arrays of a dtype."""
@@ -86,9 +87,9 @@ class SharedWindow:
             for pieces in self._chunks([np.frombuffer(buffer, dtype) for buffer in buffers], slots[0].shape[1]):
                 self._reduce(pieces, slots, op, divisor)
 
-    def _chunks(self, arrays: Sequence[Any], length: int) -> Iterator[list[Piece]]:
+    def _chunks(self, arrays: Sequence[Any], length: int) -> Iterator[list[BufferPiece]]:
         """Yield pieces of arrays whose shares fill slots of ``length`` elements."""
-        pieces: list[Piece] = []
+        pieces: list[BufferPiece] = []
         used = 0
         for array in arrays:
             start = 0
@@ -97,13 +98,13 @@ class SharedWindow:
                     yield pieces
                     pieces, used = [], 0
                 piece = array[start : start + (length - used) * self._size]
-                pieces.append(Piece(piece, self._size, used))
+                pieces.append(BufferPiece(piece, self._size, used))
                 used += -(-piece.size // self._size)
                 start += piece.size
         if pieces:
             yield pieces
 
-    def _reduce(self, pieces: Sequence[Piece], slots: Sequence[Any], op: str, divisor: int) -> None:
+    def _reduce(self, pieces: Sequence[BufferPiece], slots: Sequence[Any], op: str, divisor: int) -> None:
         rank, mine, reduction = self._rank, slots[self._rank], REDUCTIONS[op]
         for piece in pieces:
             for other, share in enumerate(piece.shares):

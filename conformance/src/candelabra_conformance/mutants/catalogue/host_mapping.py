@@ -115,7 +115,7 @@ class ImmutableArraysAreMapped(Mirror):
 
 
 # -- a device that defers its work ------------------------------------------------------------------------------------
-class _AtOnce(FakeMapping):
+class _UnorderedMapping(FakeMapping):
     """A mapping that copies without regard to the order of the device's work."""
 
     loads_at_once = stores_at_once = False
@@ -127,11 +127,11 @@ class _AtOnce(FakeMapping):
         return super()._submit(work)
 
 
-class _LoadsAtOnce(_AtOnce):
+class _LoadsAtOnce(_UnorderedMapping):
     loads_at_once = True
 
 
-class _StoresAtOnce(_AtOnce):
+class _StoresAtOnce(_UnorderedMapping):
     stores_at_once = True
 
 
