@@ -1,6 +1,7 @@
 """Time, bytes and memory per step against the number of ranks, and a model of both for many ranks.
 
-``python -m benchmarks.distributed`` starts each strategy on 1, 2 and 4 ranks and prints a table in Markdown.
+``python -m benchmarks.distributed`` starts each strategy on 1, 2 and 4 ranks and prints a table in Markdown, with the
+numbers of the model: from steps of one rank, and from the time of an all-reduce on as many ranks.
 ``--model`` prints the table of the model, with its assumptions. ``candelabra run`` starts this file as a rank.
 """
 
@@ -12,12 +13,14 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 WIDTH, LAYERS, BATCH, STEPS = 768, 16, 32, 12
+COUNT: Final = LAYERS * (WIDTH * WIDTH + WIDTH)
+"""The number of parameters."""
 STRATEGIES: Final = ("ddp", "zero", "fsdp")
 FACTORS: Final = {"all_reduce": 2.0, "average": 2.0, "reduce_scatter": 1.0, "all_gather": 1.0, "broadcast": 1.0}
 """What a rank sends for each byte of the largest buffer of a ring collective, as a multiple of (p - 1) / p."""
@@ -57,8 +60,8 @@ def memory(field: str) -> float:
     return next(int(line.split()[1]) / 1e3 for line in lines if line.startswith(field))
 
 
-def rank_of(strategy: str) -> None:
-    """Train as one rank, and print the results of the first one as JSON."""
+def rank_of(strategy: str, rows: int) -> None:
+    """Train as one rank on some rows, and print the results of the first one as JSON."""
     import candelabra as cd
     import candelabra.distributed as dist
     from candelabra import nn, optim
@@ -68,9 +71,16 @@ def rank_of(strategy: str) -> None:
 
     dist.init_process_group("mpi")
     world: Any = dist.group.WORLD
-    x = cd.randn(BATCH // world.size(), WIDTH)
+    x = cd.randn(rows, WIDTH)
     nn.Linear(WIDTH, WIDTH)(x).sum().backward()
     dist.all_reduce(cd.ones(1000))
+    reducing, whole = [], cd.ones(COUNT)
+    for _ in range(STEPS):
+        dist.barrier()
+        started = time.perf_counter()
+        dist.all_reduce(whole)
+        reducing.append(time.perf_counter() - started)
+    del whole
     base = memory("VmRSS")
     world.communicator = counted = Counted(world.communicator)
     net: Any = nn.Sequential(*[nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.Tanh()) for _ in range(LAYERS)])
@@ -85,7 +95,7 @@ def rank_of(strategy: str) -> None:
         if strategy == "zero"
         else optim.AdamW(net.parameters(), lr=1e-3)
     )
-    walls, cpus = [], []
+    walls, cpus, updates = [], [], []
     for step in range(STEPS):
         if step == 2:  # buffers and states exist, buckets have their order
             Path("/proc/self/clear_refs").write_text("5")
@@ -93,11 +103,15 @@ def rank_of(strategy: str) -> None:
         wall, cpu = time.perf_counter(), time.process_time()
         optimizer.zero_grad()
         (net(x) ** 2).mean().backward()
+        update = time.perf_counter()
         optimizer.step()
+        updates.append(time.perf_counter() - update)
         walls.append(time.perf_counter() - wall)
         cpus.append(time.process_time() - cpu)
     result = {
         "wall": min(walls[2:]),
+        "update": min(updates[2:]),
+        "reduce": min(reducing),
         "cpu": min(cpus[2:]),
         "sent": counted.sent / (STEPS - 2),
         "memory": memory("VmHWM") - base,
@@ -108,22 +122,64 @@ def rank_of(strategy: str) -> None:
 
 
 # -- the tables -------------------------------------------------------------------------------------------------------
-def measured(ranks: tuple[int, ...]) -> Iterator[str]:
-    """Yield the rows of the table of measurements."""
-    count = LAYERS * (WIDTH * WIDTH + WIDTH)
-    yield f"{LAYERS} layers of {WIDTH} x {WIDTH}, {count * 4 / 1e6:.1f} MB of float32 parameters, AdamW, {BATCH} rows\n"
-    yield "| strategy | ranks | MB sent per rank | by the model | ms per step | CPU ms | MB of memory per rank |"
-    yield "|---|---|---|---|---|---|---|"
+def measured(ranks: tuple[int, ...], repeat: int) -> Iterator[str]:
+    """Yield the rows of the table: minima of ``repeat`` runs, which alternate with runs of one rank."""
+    yield f"{LAYERS} layers of {WIDTH} x {WIDTH}, {COUNT * 4 / 1e6:.1f} MB of float32 parameters, AdamW, {BATCH} rows\n"
+    yield (
+        "| strategy | ranks | MB sent per rank | by the model | ms per step | by the model | CPU ms | "
+        "MB of memory per rank | by the model |"
+    )
+    yield "|---|---|---|---|---|---|---|---|---|"
+    cores = len(os.sched_getaffinity(0))
     for strategy in STRATEGIES:
         for size in ranks:
-            line = [sys.executable, "-m", "candelabra", "run", "-n", str(size), __file__, "--rank", strategy]
-            done = subprocess.run(line, capture_output=True, text=True, check=True, env=os.environ)
-            found = json.loads(done.stdout.splitlines()[-1])
-            expected = volume(strategy, 4 * count, size) / 1e6
+            rows = BATCH // size
+            runs = [(started(strategy, 1, rows), started(strategy, size, rows)) for _ in range(repeat)]
+            alone, found = (least(each) for each in zip(*runs, strict=True))
+            sent = volume(strategy, 4 * COUNT, size)
+            rate = found["reduce"] / volume("ddp", 4 * COUNT, size) if size > 1 else 0.0
+            seconds = step(strategy, size, alone["wall"] - alone["update"], alone["update"], sent * rate, cores)
             yield (
-                f"| {strategy} | {size} | {found['sent'] / 1e6:.1f} | {expected:.1f} | {1e3 * found['wall']:.0f} | "
-                f"{1e3 * found['cpu']:.0f} | {found['memory']:.0f} |"
+                f"| {strategy} | {size} | {found['sent'] / 1e6:.1f} | {sent / 1e6:.1f} | {1e3 * found['wall']:.0f} | "
+                f"{1e3 * seconds:.0f} | {1e3 * found['cpu']:.0f} | {found['memory']:.0f} | "
+                f"{held(strategy, size, COUNT, LAYERS, 4.0, 0.0) / 1e6:.0f} |"
             )
+
+
+def started(strategy: str, size: int, rows: int) -> dict[str, float]:
+    """Return what the first rank of a run measures. Each rank has one thread."""
+    line = [sys.executable, "-m", "candelabra", "run", "-n", str(size), __file__, "--rank", strategy]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    done = subprocess.run([*line, "--rows", str(rows)], capture_output=True, text=True, check=True, env=environment)
+    found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def least(results: Iterable[dict[str, float]]) -> dict[str, float]:
+    """Return the minimum of each number of several runs."""
+    every = list(results)
+    return {name: min(each[name] for each in every) for name in every[0]}
+
+
+def step(strategy: str, ranks: int, backward: float, update: float, communication: float, cores: int) -> float:
+    """Return the seconds of a step on a machine whose ranks share its cores, without overlap.
+
+    ``backward`` and ``update`` are those of one rank with the rows of each. ``zero`` and ``fsdp`` divide the update.
+    """
+    share = 1.0 if strategy == "ddp" else 1.0 / ranks
+    return (backward + share * update) * max(1.0, ranks / cores) + communication
+
+
+def held(strategy: str, ranks: int, parameters: float, layers: int, width: float, copies: float) -> float:
+    """Return the bytes of parameters, gradients and AdamW's state that a rank holds.
+
+    Parameters and gradients have ``width`` bytes, states 8, float32 copies of the parameters ``copies``.
+    """
+    state = 8.0 + copies
+    whole = 2 * width + state
+    each = {"ddp": whole, "zero": 2 * width + state / ranks, "fsdp": whole / ranks}[strategy]
+    gathered = 2 * width / layers if strategy == "fsdp" else 0.0
+    return (each + gathered) * parameters
 
 
 def volume(strategy: str, size: float, ranks: int) -> float:
@@ -170,9 +226,7 @@ def prediction(strategy: str, ranks: int, machine: Machine) -> tuple[float, floa
     rings = {"ddp": 2, "zero": 3, "fsdp": 3}[strategy] * machine.layers * (ranks - 1)
     communication = volume(strategy, 2 * n, ranks) / machine.bandwidth + rings * machine.latency
     hidden = min(machine.overlap * communication, compute)
-    state = {"ddp": 16.0, "zero": 4 + 12 / ranks, "fsdp": 16 / ranks}[strategy] * n
-    gathered = 2 * 2 * n / machine.layers if strategy == "fsdp" else 0.0
-    return compute + communication - hidden, (state + gathered) / 1e9
+    return compute + communication - hidden, held(strategy, ranks, n, machine.layers, 2.0, 4.0) / 1e9
 
 
 def main() -> None:
@@ -180,13 +234,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--model", action="store_true", help="print the table of the model")
     parser.add_argument("--ranks", default="1,2,4", help="the numbers of ranks to measure")
+    parser.add_argument("--repeat", type=int, default=1, help="the number of runs, of which the table has the minima")
     parser.add_argument("--rank", choices=STRATEGIES, help=argparse.SUPPRESS)
+    parser.add_argument("--rows", type=int, default=BATCH, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.rank:
-        rank_of(given.rank)
+        rank_of(given.rank, given.rows)
         return
     ranks = tuple(int(each) for each in given.ranks.split(","))
-    for row in modelled(Machine()) if given.model else measured(ranks):
+    for row in modelled(Machine()) if given.model else measured(ranks, given.repeat):
         print(row, flush=True)
 
 

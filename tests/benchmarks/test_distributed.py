@@ -13,7 +13,7 @@ from candelabra.distributed.fsdp import fully_shard
 from candelabra.distributed.optim import ZeroRedundancyOptimizer
 from candelabra.nn.parallel import DistributedDataParallel
 
-from benchmarks.distributed import STRATEGIES, Counted, Machine, modelled, prediction, volume
+from benchmarks.distributed import STRATEGIES, Counted, Machine, held, least, modelled, prediction, step, volume
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
@@ -53,3 +53,11 @@ def test_predictions() -> None:
         assert list(gigabytes) == sorted(gigabytes, reverse=True)
     assert prediction("fsdp", 64, machine)[1] < prediction("zero", 64, machine)[1] < prediction("ddp", 64, machine)[1]
     assert len(list(modelled(machine))) == 12
+
+
+def test_the_model_of_a_small_machine() -> None:
+    """Shards divide updates and memory, ranks share cores, and communication adds to the computation."""
+    assert [step(strategy, 2, 3.0, 2.0, 0.5, 2) for strategy in STRATEGIES] == [5.5, 4.5, 4.5]
+    assert [step(strategy, 4, 3.0, 2.0, 0.5, 2) for strategy in STRATEGIES] == [10.5, 7.5, 7.5]
+    assert [held(strategy, 2, 10, 4, 4.0, 0.0) for strategy in STRATEGIES] == [160.0, 120.0, 100.0]
+    assert least([{"wall": 2.0, "cpu": 1.0}, {"wall": 1.0, "cpu": 3.0}]) == {"wall": 1.0, "cpu": 1.0}

@@ -12,13 +12,14 @@ from typing import Any
 import candelabra as cd
 import numpy as np
 import pytest
-from candelabra import nn
+from candelabra import library, nn
 from candelabra.errors import OutOfMemoryError
-from candelabra.graph import Graph
+from candelabra.graph import Graph, default_kernel
 from candelabra.library import plugins
 from candelabra_cuda.backend import CudaBackend
 from candelabra_cuda.graphs import MOST_CHANGES, ReplayedGraph
 from candelabra_cuda.hip import RocmBackend
+from candelabra_cuda.sections import sections_of
 
 from tests.cuda.replayed import Device, Replayed, over
 
@@ -448,3 +449,15 @@ def test_graphs_can_be_disabled(doubles: ModuleType, monkeypatch: pytest.MonkeyP
         hip = doubles.double()
         monkeypatch.setattr(hip.cuda.runtime, "is_hip", True, raising=False)
         assert RocmBackend(hip).compile(graph) is None
+
+
+def test_collectives_are_not_captured() -> None:
+    """A collective runs on the stream of its group, in the order of the program's calls, between captured sections."""
+
+    def function(x: Any, w: Any) -> Any:
+        return chain(library.record("c10d_all_reduce")(chain(x, w)[0], "sum", "self"), w)
+
+    graph = cd.graph.trace(function, cd.ones(4, 4), cd.ones(4, 4))
+    sections, _ = sections_of(graph, set(), {node: default_kernel(node) for node in graph})
+    assert [section.captured for section in sections] == [True, False, True]
+    assert [node.name for node in sections[1].graph] == ["c10d_all_reduce"]

@@ -74,7 +74,7 @@ def _check_ranks(ranks: int, g: ProcessGroup, call: str) -> None:
 
 
 # -- the input's shape ------------------------------------------------------------------------------------------------
-@operator(like_input, promote=unpromoted, accepts="floating", method=False, public=False, out=False)
+@operator(like_input, promote=unpromoted, accepts="floating", ordered=True, method=False, public=False, out=False)
 def c10d_all_reduce(input: Tensor, reduce_op: str, group: str) -> Tensor:
     """The sum (``"sum"``) or the average (``"avg"``) over the ranks, on every rank."""
     from candelabra.distributed import _collectives
@@ -85,7 +85,7 @@ def c10d_all_reduce(input: Tensor, reduce_op: str, group: str) -> Tensor:
     return out
 
 
-@operator(like_input, promote=unpromoted, method=False, public=False, out=False)
+@operator(like_input, promote=unpromoted, ordered=True, method=False, public=False, out=False)
 def c10d_broadcast(input: Tensor, src: int, group: str) -> Tensor:
     """The tensor of the rank ``src``, on every rank."""
     from candelabra.distributed import _collectives
@@ -95,7 +95,7 @@ def c10d_broadcast(input: Tensor, src: int, group: str) -> Tensor:
     return out
 
 
-@operator(like_input, promote=unpromoted, accepts="floating", method=False, public=False, out=False)
+@operator(like_input, promote=unpromoted, accepts="floating", ordered=True, method=False, public=False, out=False)
 def c10d_reduce(input: Tensor, dst: int, reduce_op: str, group: str) -> Tensor:
     """The sum or the average over the ranks, on the rank ``dst``; zeros elsewhere."""
     from candelabra.distributed import _collectives
@@ -122,7 +122,7 @@ for _same in (c10d_all_reduce, c10d_broadcast, c10d_reduce):
 
 
 # -- a dim of the ranks in front --------------------------------------------------------------------------------------
-@operator(_one_for_each, promote=unpromoted, method=False, public=False, out=False)
+@operator(_one_for_each, promote=unpromoted, ordered=True, method=False, public=False, out=False)
 def c10d_all_gather(input: Tensor, ranks: int, group: str) -> Tensor:
     """The tensors of all ranks, stacked, on every rank."""
     from candelabra.distributed import _collectives
@@ -134,7 +134,7 @@ def c10d_all_gather(input: Tensor, ranks: int, group: str) -> Tensor:
     return out
 
 
-@operator(_own_row, promote=unpromoted, accepts="floating", method=False, public=False, out=False)
+@operator(_own_row, promote=unpromoted, accepts="floating", ordered=True, method=False, public=False, out=False)
 def c10d_reduce_scatter(input: Tensor, reduce_op: str, group: str) -> Tensor:
     """This rank's row of the sum or the average of the inputs, which have a row for each rank."""
     from candelabra.distributed import _collectives
@@ -147,7 +147,7 @@ def c10d_reduce_scatter(input: Tensor, reduce_op: str, group: str) -> Tensor:
     return out
 
 
-@operator(_one_for_each, promote=unpromoted, method=False, public=False, out=False)
+@operator(_one_for_each, promote=unpromoted, ordered=True, method=False, public=False, out=False)
 def c10d_gather(input: Tensor, ranks: int, dst: int, group: str) -> Tensor:
     """The tensors of all ranks, stacked, on the rank ``dst``; zeros elsewhere."""
     from candelabra.distributed import _collectives
@@ -159,7 +159,7 @@ def c10d_gather(input: Tensor, ranks: int, dst: int, group: str) -> Tensor:
     return out
 
 
-@operator(_own_row, promote=unpromoted, method=False, public=False, out=False)
+@operator(_own_row, promote=unpromoted, ordered=True, method=False, public=False, out=False)
 def c10d_scatter(input: Tensor, src: int, group: str) -> Tensor:
     """This rank's row of the tensor of the rank ``src``. The others' tensors give shape and dtype."""
     from candelabra.distributed import _collectives
@@ -221,7 +221,7 @@ def _exchanged(input: Tensor, outputs: Sequence[int] | None, inputs: Sequence[in
     return shape if outputs is None else (sum(outputs), *shape[1:])
 
 
-@operator(_exchanged, promote=unpromoted, method=False, public=False, out=False)
+@operator(_exchanged, promote=unpromoted, ordered=True, method=False, public=False, out=False)
 def c10d_all_to_all(input: Tensor, outputs: Sequence[int] | None, inputs: Sequence[int] | None, group: str) -> Tensor:
     """The rows that the ranks send to this one, in their order.
 

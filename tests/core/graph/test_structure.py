@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import candelabra as cd
-from candelabra.graph import FUNCTION, INPLACE, Graph, Node, Spec, Value, fuse, runner
-from candelabra.library import open_device, record
+from candelabra import Tensor
+from candelabra.graph import FUNCTION, INPLACE, Graph, Node, Spec, Value, decomposed, fuse, runner, simplified
+from candelabra.library import Operator, like_input, open_device, record
 
 
 def spec(*shape: int) -> Spec:
@@ -100,3 +101,46 @@ def test_order_around_writes() -> None:
     order = graph.predecessors()
     assert (order[write], order[after], order[before]) == ({copy, before}, {write}, {copy})
     assert (write.name, graph.written()) == ("add_", {c.memory})
+
+
+def signalled(input: Tensor) -> Tensor:
+    """Return a copy. A call is to be seen from outside of the process."""
+    return input.clone()
+
+
+signal: Operator[..., Tensor] = Operator(signalled, like_input, name="signal", ordered=True)
+
+
+def sent(value: Value) -> tuple[Node, Value]:
+    """Return a node of the ordered operator, and its result."""
+    result = Value(value.spec)
+    return Node(signal, [value], [result]), result
+
+
+def test_ordered_nodes_wait_for_each_other() -> None:
+    """Also where a group that runs early needs the result of the later one, and where a group contains one."""
+    a, b = Value(spec(3)), Value(spec(3))
+    start, e = call("exp", a)
+    first, one = sent(b)
+    second, two = sent(b)
+    last, out = call("mul", e, two)
+    graph = Graph([a, b], [start, first, second, last], [out])
+    assert graph.predecessors()[second] == {first}
+    fused = fuse(graph, pointwise)
+    assert [node.name for node in fused] == ["signal", "signal", "exp+mul"]
+    assert fused.nodes[:2] == (first, second)
+    group = Node(Graph([b], [first], [one]), [b], [one])
+    assert group.is_ordered
+    assert Graph([a, b], [group, start, second, last], [out]).predecessors()[second] == {group}
+
+
+def test_passes_leave_ordered_nodes() -> None:
+    """Those whose results nothing uses, equal ones, calls on constants, and composites."""
+    a = Value(spec(3))
+    filled, ones = call("full", a)
+    nodes, results = zip(*[sent(a), sent(a), sent(ones)], strict=True)
+    constant = Node(filled.op, [(3,), 1, cd.float32, 0], [ones], kernel=lambda *_: cd.ones(3, device="cpu")._payload)
+    graph = simplified(Graph([a], [constant, *nodes], [results[1]]))
+    assert [node for node in graph if node.op is signal] == [*nodes[:2], graph.nodes[-1]]
+    assert [node.name for node in graph] == ["signal"] * 3
+    assert decomposed(graph, lambda node: True).nodes == graph.nodes

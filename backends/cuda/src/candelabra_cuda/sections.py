@@ -2,7 +2,7 @@
 
 A captured launch has the arguments of the call that was captured. So a node runs by itself if it takes numbers that
 differ from call to call, such as a learning rate or the position of a random number generator, or if its kernel uses
-the host: it reads values, uploads some, or belongs to CuPy.
+the host: it reads values, uploads some, belongs to CuPy, or is a collective.
 """
 
 from __future__ import annotations
@@ -83,7 +83,8 @@ class _Split:
 
     def runs(self, host: set[Node]) -> list[tuple[list[Node], bool]]:
         """Return the nodes as lists of consecutive ones, with whether they are captured."""
-        alone = self._closed(host | {node for node in self.nodes if any(v.is_number for v in node.operands)})
+        numbers = {node for node in self.nodes if any(value.is_number for value in node.operands)}
+        alone = self._closed(host | numbers | {node for node in self.nodes if node.is_ordered})
         while True:
             found = self._cut(alone)
             short = [nodes for nodes, captured in found if captured and launches(nodes) < LEAST_LAUNCHES]

@@ -281,6 +281,8 @@ class TracedCall:
             positions = [i for i, r in enumerate(results) if isinstance(r, New) and r.differentiable]
             if positions and not recorder.breaks:
                 self._differentiate(tensors, positions)
+        for where, holds in recorder.guards.items():
+            self.environment.require(holds, where)
         for holds, where in recorder.dependencies:
             self.environment.require(holds, where)
         if not recorder.breaks and self.environment.holds():
@@ -297,6 +299,7 @@ class TracedCall:
 
     def _trace_backward(self, tensors: Sequence[Tensor], positions: list[int], inputs: list[Tensor]) -> None:
         recorder = self.recorder
+        recorder.rehearses = True
         spent = freed(recorder, [tensors[i] for i in positions], inputs)
         self.freed = [i for i, is_freed in zip(positions, spent, strict=True) if is_freed]
         self.graded = [i for i in positions if i not in self.freed]
@@ -333,7 +336,8 @@ class TracedCall:
             ])  # fmt: skip
         simple = [simplified(graph) for graph in graphs]
         runs = [compile_graph(graph) for graph in simple]
-        repeatable = not written and not recorder.draws and len(graphs) == 1
+        has_effects = any(node.is_ordered for node in recorder.nodes)
+        repeatable = not written and not recorder.draws and not has_effects and len(graphs) == 1
         for segment, graph, short, run in zip(recorder.segments, graphs, simple, runs, strict=True):
             writer.segment(segment, short, run, graph.outputs, repeatable)
         for position, result in enumerate(results):

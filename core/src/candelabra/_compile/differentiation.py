@@ -98,6 +98,9 @@ def trace_backward(recorder: Recorder, outputs: Sequence[Tensor], inputs: Sequen
     if recorder.breaks or len(recorder.draws) != drawn or None in values:
         return None
     nodes, forward = recorder.nodes[made:], recorder.nodes[:first]
+    if not _make_all_calls(nodes, [v for v in values if v is not None]):
+        recorder.note_break("the backward pass of some results, and not of others, leads to a collective")
+        return None
     del recorder.nodes[first:]
     found: list[Any] = list(dict.fromkeys(v for v in results if v is not None))
     starts: list[Any] = [v for v in values if v is not None]
@@ -114,6 +117,20 @@ def trace_backward(recorder: Recorder, outputs: Sequence[Tensor], inputs: Sequen
         tuple([0 if g is None else g._keys & ~(AUTOGRAD | VIEW) for g in gradients]),
         tuple([-1 if v is None else found.index(v) for v in results]),
     )  # fmt: skip
+
+
+def _make_all_calls(nodes: Sequence[GraphNode], starts: Sequence[Value]) -> bool:
+    """Return whether every ordered node depends on each of the gradients that a backward pass starts from.
+
+    If so, a backward pass from any of them makes the same calls in the same order, compiled or not.
+    """
+    sources: dict[Value, frozenset[Value]] = {value: frozenset([value]) for value in starts}
+    for node in nodes:
+        found = frozenset().union(*[sources.get(value, ()) for value in node.operands])
+        if node.is_ordered and len(found) < len(starts):
+            return False
+        sources.update(dict.fromkeys(node.results, found))
+    return True
 
 
 def partial_last(run: Callable[..., Any], constants: tuple[Any, ...]) -> Callable[..., Any]:

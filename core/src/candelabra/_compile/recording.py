@@ -123,6 +123,8 @@ class Recorder(Tracer):
         self.host_numbers: list[HostNumbers] = []
         self.dependencies: list[tuple[Callable[[], bool], str]] = []
         """Conditions of each run besides those of the environment, each with its name in messages."""
+        self.guards: dict[str, Callable[[], bool]] = {}
+        """Conditions of each run that do not read gradients, by their names."""
         self._first = self._drawn = self._counted = 0
         for tensor in leaves:
             self.watch(tensor)
@@ -162,6 +164,10 @@ class Recorder(Tracer):
         It is also called at the end of the trace: a trace that changed what it depends on is not repeated.
         """
         self.dependencies.append((holds, name))
+
+    def guard(self, holds: Callable[[], bool], name: str) -> None:
+        """Let each run call ``holds()`` first, as :meth:`depends_on` does. The first condition of a name counts."""
+        self.guards.setdefault(name, holds)
 
     def outside(self, function: Callable[..., T], *args: Any) -> T:
         """Call a function that the graph does not repeat."""

@@ -186,7 +186,7 @@ class Segments(Collector):
 
     # -- calls --------------------------------------------------------------------------------------------------------
     def _collect(self, op: Any, args: tuple[Any, ...], bit: int) -> Any:
-        if self.stopped:
+        if self.stopped or op.ordered:
             return run_now(op, args)
         inputs: list[Slot] = []
         signature = self._signature(args, inputs)

@@ -23,6 +23,7 @@ from candelabra._dispatch.fallback import fallback_kernel, no_kernel
 from candelabra._dispatch.inplace import OF_BODY, compile_inplace
 from candelabra._dispatch.layers import layer_for
 from candelabra._dispatch.layouts import operator_of_layout
+from candelabra._dispatch.ordered import ordered_kernel
 from candelabra._dispatch.overriding import overriding
 from candelabra._dispatch.promote import casting, promoting
 from candelabra._dispatch.tracing import reporting
@@ -227,6 +228,10 @@ def _served(
                 "inference only: the backend's override was passed over" if kernels else "its operators are dispatched"
             )
             return Resolution(by_position(op, op.body), "composite", refused + why)
+        if op.ordered and key & TRACING and not instance.capabilities.virtual:
+            kernel = ordered_kernel(op, by_position(op, op.body), compute, instance)
+            call.kernel = reporting(op, "function", kernel, instance)
+            return Resolution(compile_adapter(call), "composite", refused + "a trace has one node for all of it")
         call.kernel, call.on_tensors = op.body, True
         why = "the body runs with recording off, one derivative for all of it"
         return Resolution(compile_adapter(call), "composite", refused + why)

@@ -7,11 +7,12 @@ know nothing of it. The few places that touch payloads without a kernel test ``a
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import wraps
 
 from candelabra._annotations import TYPE_CHECKING, Any, Final, TypeVar
-from candelabra._keys import TRACING, active, state
+from candelabra._keys import TRACING, active, mode, state
 
 if TYPE_CHECKING:
     from candelabra._device import Instance
@@ -82,6 +83,17 @@ def introducing(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+@contextmanager
+def untraced() -> Iterator[None]:
+    """Inside the block, this thread reports to no tracer."""
+    before, current.tracer = current.tracer, None
+    try:
+        with mode(exclude=TRACING):
+            yield
+    finally:
+        current.tracer = before
+
+
 def is_compiling() -> bool:
     """Return whether a compiled function is being traced in this thread."""
     return tracer_here() is not None
@@ -109,6 +121,13 @@ def outside_graph(function: F, recorded: Callable[..., bool] | None = None) -> F
 
     call._opaque_to_compile = True  # type: ignore[attr-defined]  # it runs at every call, so nothing of it is guarded
     return call  # type: ignore[return-value]
+
+
+def depends_on(holds: Callable[[], bool], name: str) -> None:
+    """Let each run of a compiled function that is traced in this thread check a condition first, as a guard."""
+    tracer = tracer_here()
+    if tracer is not None:
+        tracer.guard(holds, name)
 
 
 def note_break(reason: str) -> None:

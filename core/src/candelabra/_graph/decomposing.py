@@ -37,7 +37,7 @@ def _body_nodes(node: Node) -> list[Node] | None:
     """Return the nodes of the body of a node's operator, with its arguments and results, or None if they cannot
     replace it.
     """
-    if isinstance(node.op, Graph) or node.form != FUNCTION or node.op.body is None or node.is_view:
+    if isinstance(node.op, Graph) or node.form != FUNCTION or node.op.body is None or node.is_view or node.is_ordered:
         return None
     traced = _traced(node, by_position(node.op, node.op.body))
     if traced is None:

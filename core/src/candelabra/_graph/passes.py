@@ -1,6 +1,7 @@
 """Passes: functions from a graph to a graph that computes the same with fewer nodes.
 
 Each respects memory that nodes write: a value whose memory is written is neither shared, nor moved, nor removed.
+Ordered nodes stay as they are.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ def without_dead_code(graph: Graph) -> Graph:
     for node in reversed(graph.nodes):
         writes = any(memory in memories for memory in node.written)
         checks = not isinstance(node.op, Graph) and node.op.data_dependent  # it may raise an error
-        if writes or checks or any(value in wanted for value in node.results):
+        if writes or checks or node.is_ordered or any(value in wanted for value in node.results):
             kept.append(node)
             wanted.update(node.operands)
             memories.update(value.memory for value in node.operands)
@@ -51,7 +52,9 @@ def without_duplicates(graph: Graph) -> Graph:
 
 def _call(node: Node, written: set[Memory]) -> Any:
     """Return a key that is equal for equal calls, or None for a call that must stay."""
-    if isinstance(node.op, Graph) or node.written or node.op.random or node.op.name == "full":
+    if isinstance(node.op, Graph) or node.written or node.is_ordered:
+        return None
+    if node.op.random or node.op.name == "full":
         return None
     if any(value.memory in written for value in (*node.operands, *node.results)):
         return None
@@ -115,7 +118,7 @@ def folded(graph: Graph) -> Graph:
     nodes: list[Node] = []
     for node in graph.nodes:
         operands = node.operands
-        fixed = not node.written and not isinstance(node.op, Graph) and not node.op.random
+        fixed = not (node.written or isinstance(node.op, Graph) or node.op.random or node.is_ordered)
         fixed = fixed and all(value in constants for value in operands) and node.kernel is not None
         if fixed and not any(_is_bound(value, written, returned) for value in node.results):
             (value,) = node.results

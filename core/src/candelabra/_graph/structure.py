@@ -2,8 +2,8 @@
 
 A :class:`Value` is a tensor at one point of the program. A node never changes a value; a node that writes in place has
 a new value as its result, which shows the same :class:`Memory`. Views show the memory of their argument. So every order
-of the nodes is right that respects the values and, for memories that some node writes, the order of the trace
-(:meth:`Graph.predecessors`).
+of the nodes is right that respects the values and, for memories that some node writes and for nodes with effects
+outside of the process, the order of the trace (:meth:`Graph.predecessors`).
 
 Nodes and values are never changed, so passes share them: a pass builds another graph from the nodes of the first.
 """
@@ -127,6 +127,13 @@ class Node:
         return self.form == FUNCTION and not isinstance(self.op, Graph) and self.op.view
 
     @property
+    def is_ordered(self) -> bool:
+        """Return whether the node has an effect outside of the process, and keeps its place among such nodes."""
+        if isinstance(self.op, Graph):
+            return any(node.is_ordered for node in self.op.nodes)
+        return self.op.ordered
+
+    @property
     def operands(self) -> list[Value]:
         """The values among the arguments, in order; one that is used twice stands twice."""
         return list(values_in(self.args))
@@ -216,12 +223,13 @@ class Graph:
 
     def predecessors(self) -> dict[Node, set[Node]]:
         """Return the nodes that must run before each node: those of its arguments, and for memories that are written
-        the accesses that the trace made before it (a read does not wait for reads).
+        the accesses that the trace made before it (a read does not wait for reads). Ordered nodes wait for each other.
         """
         producers, written = self.producers(), self.written()
         reads: dict[Memory, list[Node]] = {}
         last_write: dict[Memory, Node] = {}
         found: dict[Node, set[Node]] = {}
+        last_ordered: Node | None = None
         for node in self.nodes:
             before = {producers[value] for value in node.operands if value in producers}
             writes = node.written
@@ -235,6 +243,9 @@ class Graph:
             for memory in writes:
                 before.update(reads.pop(memory, ()))
                 last_write[memory] = node
+            if node.is_ordered:
+                before.update(() if last_ordered is None else (last_ordered,))
+                last_ordered = node
             before.discard(node)
             found[node] = before
         return found

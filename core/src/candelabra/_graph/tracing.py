@@ -21,7 +21,7 @@ from os.path import basename
 
 from candelabra._annotations import Any, NamedTuple
 from candelabra._device import Instance, instance_of_key
-from candelabra._dispatch.tracing import PLAIN_NUMBER, RunTimeInt, current
+from candelabra._dispatch.tracing import PLAIN_NUMBER, RunTimeInt, current, untraced
 from candelabra._graph.structure import FUNCTION, INPLACE, ROWS, Graph, Memory, Node, Spec, Value
 from candelabra._keys import TRACING, mode
 from candelabra._layout import contiguous_strides
@@ -66,6 +66,8 @@ class Tracer:
 
     repeats = False
     """Whether each run repeats the effects on Python objects, as compiled calls do."""
+    rehearses = False
+    """Whether ordered operators only return zeros now: a backward pass is traced before the program asks for it."""
 
     def __init__(self, strict: bool = False) -> None:
         self.strict = strict
@@ -155,6 +157,9 @@ class Tracer:
         self.breaks.append(found)
         if self.strict:
             raise GraphBreak(f"{found} (fullgraph=True: the whole function must be one graph)")
+
+    def guard(self, holds: Callable[[], bool], name: str) -> None:
+        """Note a condition that each run of the trace must fulfil; ``name`` is what it reads, in messages."""
 
     def host_call(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Any) -> Any:
         """Call a function that no graph contains. Here it is a break; a compiled call repeats it."""
@@ -270,17 +275,6 @@ def tracing(tracer: Tracer) -> Iterator[Tracer]:
     try:
         with mode(include=TRACING):
             yield tracer
-    finally:
-        current.tracer = before
-
-
-@contextmanager
-def untraced() -> Iterator[None]:
-    """Inside the block, this thread reports to no tracer."""
-    before, current.tracer = current.tracer, None
-    try:
-        with mode(exclude=TRACING):
-            yield
     finally:
         current.tracer = before
 

@@ -123,6 +123,7 @@ class Operator(Generic[P, R]):
         is_property: bool = False,
         random: bool = False,
         data_dependent: bool = False,
+        ordered: bool = False,
         public: bool = True,
         namespace: str = "",
         aliases: tuple[str, ...] = (),
@@ -162,6 +163,9 @@ class Operator(Generic[P, R]):
         self.is_property = is_property
         self.random: Final = random
         self.data_dependent: Final = data_dependent
+        self.ordered: Final = ordered
+        """Whether a call has an effect outside of this process, whose order matters, as collectives have. A graph has
+        the call as one node, which it neither removes, nor merges with another, nor moves past another such node."""
         self.public: Final = public
         self.namespace: Final = namespace
         self.public_name: Final = dotted(self.name, namespace)

@@ -24,16 +24,16 @@ ALWAYS_ONE: Final = (TENSOR, OPERAND, OPTIONAL, INDEX, MASK)
 """The kinds of parameters that are one tensor, or None."""
 
 _RESULT: Final = (
-    "slot = new(Slot)",
-    "slot.bucket = bucket",
-    "slot.kind = kind = bucket.kind",
-    "slot.shape = kind.shape",
-    "slot.viewed = False",
-    "out = new(Tensor)",
-    "out._payload = slot",
-    "out._keys = bucket.keys",
-    "out._node = None",
-    "out._counter = c.counter",
+    "_slot = new(Slot)",
+    "_slot.bucket = _bucket",
+    "_slot.kind = _kind = _bucket.kind",
+    "_slot.shape = _kind.shape",
+    "_slot.viewed = False",
+    "_out = new(Tensor)",
+    "_out._payload = _slot",
+    "_out._keys = _bucket.keys",
+    "_out._node = None",
+    "_out._counter = _c.counter",
 )
 """The statements that make the result of a call."""
 
@@ -70,17 +70,17 @@ def compiled(op: Operator[..., Any], key: int, instance: Instance) -> Callable[.
     lines = [
         *_guard(depth, names),
         *[f"if {name} is None: return slow({names})" for name in optional],
-        "known = c.constants.get",
-        *[f"s_{n} = {n}._payload if {n}._keys & DEFERRED else known(id({n})) or c.slot({n})" for n in tensors],
-        f"bucket = c.successors.get(key := (_op, {buckets}))",
-        "if bucket is None:",
-        f"    group = c.table.get((_op, {kinds}))",
-        f"    if group is None or not group.simple: return slow({names})",
-        f"    bucket = c.successors[key] = follow(group, ({', '.join(f's_{n}' for n in tensors)},))",
+        "_known = _c.constants.get",
+        *[f"s_{n} = {n}._payload if {n}._keys & DEFERRED else _known(id({n})) or _c.slot({n})" for n in tensors],
+        f"_bucket = _c.successors.get(_key := (_op, {buckets}))",
+        "if _bucket is None:",
+        f"    _group = _c.table.get((_op, {kinds}))",
+        f"    if _group is None or not _group.simple: return slow({names})",
+        f"    _bucket = _c.successors[_key] = follow(_group, ({', '.join(f's_{n}' for n in tensors)},))",
         *_RESULT,
-        "slot.row = len(bucket.inputs)",
-        f"bucket.inputs.append(({', '.join(f's_{n}' for n in tensors)},))",
-        "return out",
+        "_slot.row = len(_bucket.inputs)",
+        f"_bucket.inputs.append(({', '.join(f's_{n}' for n in tensors)},))",
+        "return _out",
     ]
     return build(op.name, names, lines, _scope(op, collect), f"{op.name} collected")
 
@@ -100,14 +100,14 @@ def _compiled_for_view(op: Operator[..., Any], depth: int, collect: Callable[...
     lines = [
         *_guard(depth, names),
         f"if not {x}._keys & DEFERRED: return slow({names})",
-        f"parent = {x}._payload",
-        f"bucket = parent.bucket.views.get((_op, {''.join(f'{_plain_text(p)}, ' for p in rest)}c.modes))",
-        f"if bucket is None: return slow({names})",
+        f"_parent = {x}._payload",
+        f"_bucket = _parent.bucket.views.get((_op, {''.join(f'{_plain_text(p)}, ' for p in rest)}_c.modes))",
+        f"if _bucket is None: return slow({names})",
         *_RESULT,
-        "slot.row = parent.row",
-        f"out._replay, out._parent = (_op, ({''.join(f'{p.name}, ' for p in rest)})), {x}",
-        "parent.viewed = True",
-        "return out",
+        "_slot.row = _parent.row",
+        f"_out._replay, _out._parent = (_op, ({''.join(f'{p.name}, ' for p in rest)})), {x}",
+        "_parent.viewed = True",
+        "return _out",
     ]
     return build(op.name, names, lines, _scope(op, collect), f"{op.name} collected")
 
@@ -134,8 +134,8 @@ def _scope(op: Operator[..., Any], collect: Callable[..., Any]) -> dict[str, Any
 def _guard(depth: int, names: str) -> tuple[str, str]:
     """Return the first lines of a compiled function: other blocks and modes take the general way."""
     return (
-        "c = active_block.collector",
-        f"if c is None or c.depth < {depth} or state.bits != c.modes or c.modes & keep: return slow({names})",
+        "_c = active_block.collector",
+        f"if _c is None or _c.depth < {depth} or state.bits != _c.modes or _c.modes & keep: return slow({names})",
     )
 
 
@@ -147,21 +147,21 @@ def _compiled_for_list(op: Operator[..., Any], depth: int, collect: Callable[...
         return collect
     names = ", ".join(p.name for p in parameters)
     plain_parts = {p.name: _plain_text(p) for p in parameters if p.name not in tensors}
-    buckets = ", ".join(plain_parts.get(p.name, "tuple([s.bucket for s in slots])") for p in parameters)
-    kinds = ", ".join(plain_parts.get(p.name, "tuple([s.kind for s in slots])") for p in parameters)
+    buckets = ", ".join(plain_parts.get(p.name, "tuple([s.bucket for s in _slots])") for p in parameters)
+    kinds = ", ".join(plain_parts.get(p.name, "tuple([s.kind for s in _slots])") for p in parameters)
     lines = [
         *_guard(depth, names),
-        "known = c.constants.get",
-        f"slots = tuple([t._payload if t._keys & DEFERRED else known(id(t)) or c.slot(t) for t in {tensors[0]}])",
-        f"bucket = c.successors.get(key := (_op, {buckets}))",
-        "if bucket is None:",
-        f"    group = c.table.get((_op, {kinds}))",
-        f"    if group is None or not group.simple: return slow({names})",
-        "    bucket = c.successors[key] = follow(group, slots)",
+        "_known = _c.constants.get",
+        f"_slots = tuple([t._payload if t._keys & DEFERRED else _known(id(t)) or _c.slot(t) for t in {tensors[0]}])",
+        f"_bucket = _c.successors.get(_key := (_op, {buckets}))",
+        "if _bucket is None:",
+        f"    _group = _c.table.get((_op, {kinds}))",
+        f"    if _group is None or not _group.simple: return slow({names})",
+        "    _bucket = _c.successors[_key] = follow(_group, _slots)",
         *_RESULT,
-        "slot.row = len(bucket.inputs)",
-        "bucket.inputs.append(slots)",
-        "return out",
+        "_slot.row = len(_bucket.inputs)",
+        "_bucket.inputs.append(_slots)",
+        "return _out",
     ]
     return build(op.name, names, lines, _scope(op, collect), f"{op.name} collected")
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import candelabra as cd
 from candelabra import Tensor
+from candelabra.distributed import _in_graphs
 from candelabra.distributed._buffers import StagedBuffer, check_list, check_tensor
 from candelabra.distributed._memory import Memory, StagedMemory, memory_of
 from candelabra.distributed._process_group import ProcessGroup, resolved
@@ -61,6 +62,8 @@ def broadcast(
     check_tensor(tensor, "tensor", "broadcast")
     g = resolved(group, "broadcast")
     root = root_of(g, src, group_src, "src", "broadcast")
+    if _in_graphs.broadcast(tensor, root, g, async_op):
+        return None
     access = memory_of(g, tensor)
     buffer = access.buffer(tensor, read=g.rank() == root, write=g.rank() != root)
     work = g.submit(
@@ -96,6 +99,8 @@ def all_reduce_coalesced(
 
 def _all_reduce(name: str, tensors: Sequence[Tensor], op: ReduceOp, group: Any, async_op: bool) -> Work | None:
     g = resolved(group, name)
+    if _in_graphs.all_reduce(tensors, op, g, async_op):
+        return None
     access = memory_of(g, *tensors)
     by_dtype = {dtype: EngineReduction(name, op, dtype, access.halves) for dtype in {t.dtype for t in tensors}}
     reductions = [by_dtype[tensor.dtype] for tensor in tensors]
@@ -131,6 +136,8 @@ def reduce(
     check_tensor(tensor, "tensor", "reduce")
     g = resolved(group, "reduce")
     root = root_of(g, dst, group_dst, "dst", "reduce")
+    if _in_graphs.reduce(tensor, root, op, g, async_op):
+        return None
     access = memory_of(g, tensor)
     r = EngineReduction("reduce", op, tensor.dtype, access.halves)
     at_root = g.rank() == root
@@ -171,6 +178,8 @@ def all_gather(tensor_list: list[Tensor], tensor: Tensor, group: Any = None, asy
     g = resolved(group, "all_gather")
     check_list(tensor_list, "tensor_list", "all_gather", g.size(), tensor)
     _check_sizes(tensor_list, tensor, "tensor_list", "all_gather")
+    if _in_graphs.all_gather(tensor_list, tensor, g, async_op):
+        return None
     access = memory_of(g, tensor, *tensor_list)
     sent, received = access.buffer(tensor, write=False), access.flat(tensor_list, read=False)
     work = g.submit(
@@ -196,6 +205,8 @@ def all_gather_into_tensor(
             "all_gather_into_tensor: output tensor size must be equal to world_size times input tensor size, got "
             f"{list(output_tensor.shape)} for {g.size()} times {list(input_tensor.shape)}"
         )
+    if _in_graphs.all_gather([output_tensor], input_tensor, g, async_op):
+        return None
     access = memory_of(g, output_tensor, input_tensor)
     sent, received = access.buffer(input_tensor, write=False), access.buffer(output_tensor, read=False)
     work = g.submit(
@@ -225,20 +236,24 @@ def gather(
     check_tensor(tensor, "tensor", "gather")
     g = resolved(group, "gather")
     root = 0 if dst is None and group_dst is None else root_of(g, dst, group_dst, "dst", "gather")
-    access = memory_of(g, tensor, *(gather_list or ()))
-    sent = access.buffer(tensor, write=False)
-    signature = f"{_described(tensor)}, dst={g.ranks[root]}"
     if g.rank() != root:
         if gather_list:
             raise ValueError("Argument ``gather_list`` must NOT be specified on non-destination ranks.")
+    else:
+        if not gather_list:
+            raise ValueError("Argument ``gather_list`` must be specified on destination rank.")
+        check_list(gather_list, "gather_list", "gather", g.size(), tensor)
+        _check_sizes(gather_list, tensor, "gather_list", "gather")
+    if _in_graphs.gather(gather_list or (), tensor, root, g, async_op):
+        return None
+    access = memory_of(g, tensor, *(gather_list or ()))
+    sent = access.buffer(tensor, write=False)
+    signature = f"{_described(tensor)}, dst={g.ranks[root]}"
+    if not gather_list:
         work = g.submit(
             "gather", signature, lambda: access.communicator().gather(sent.memory, None, root), device=access.device
         )
         return _result(work, async_op)
-    if not gather_list:
-        raise ValueError("Argument ``gather_list`` must be specified on destination rank.")
-    check_list(gather_list, "gather_list", "gather", g.size(), tensor)
-    _check_sizes(gather_list, tensor, "gather_list", "gather")
     received, outputs = access.flat(gather_list, read=False), gather_list
     work = g.submit(
         "gather",
@@ -262,8 +277,6 @@ def scatter(
     check_tensor(tensor, "tensor", "scatter")
     g = resolved(group, "scatter")
     root = 0 if src is None and group_src is None else root_of(g, src, group_src, "src", "scatter")
-    access = memory_of(g, tensor, *(scatter_list or ()))
-    sent: StagedBuffer | None = None
     if g.rank() != root:
         if scatter_list:
             raise ValueError("Argument ``scatter_list`` must NOT be specified on non-source ranks.")
@@ -272,7 +285,10 @@ def scatter(
             raise ValueError("Argument ``scatter_list`` must be specified on source rank.")
         check_list(scatter_list, "scatter_list", "scatter", g.size(), tensor)
         _check_sizes(scatter_list, tensor, "scatter_list", "scatter")
-        sent = access.flat(scatter_list, write=False)
+    if _in_graphs.scatter(tensor, scatter_list or (), root, g, async_op):
+        return None
+    access = memory_of(g, tensor, *(scatter_list or ()))
+    sent: StagedBuffer | None = access.flat(scatter_list, write=False) if scatter_list else None
     received = access.buffer(tensor, read=False)
     signature = f"{_described(tensor)}, src={g.ranks[root]}"
     work = g.submit(
@@ -297,6 +313,8 @@ def reduce_scatter(
     g = resolved(group, "reduce_scatter")
     check_list(input_list, "input_list", "reduce_scatter", g.size(), output)
     _check_sizes(input_list, output, "input_list", "reduce_scatter")
+    if _in_graphs.reduce_scatter(output, input_list, op, g, async_op):
+        return None
     access = memory_of(g, output, *input_list)
     r = EngineReduction("reduce_scatter", op, output.dtype, access.halves)
     sent = access.flat(input_list, r.cast, write=False)
@@ -316,6 +334,8 @@ def reduce_scatter_tensor(
             "reduce_scatter_tensor: input tensor must be the same size as output size times world size, got "
             f"{list(input.shape)} for {g.size()} times {list(output.shape)}"
         )
+    if _in_graphs.reduce_scatter(output, [input], op, g, async_op):
+        return None
     access = memory_of(g, output, input)
     r = EngineReduction("reduce_scatter_tensor", op, output.dtype, access.halves)
     sent = access.buffer(input, r.cast, write=False)
@@ -376,6 +396,8 @@ def all_to_all_single(
     access = memory_of(g, output, input)
     sends = _split_counts(input, input_split_sizes, access)
     receives = _split_counts(output, output_split_sizes, access)
+    if _in_graphs.all_to_all_single(output, input, output_split_sizes, input_split_sizes, g, async_op):
+        return None
     sent, received = access.buffer(input, write=False), access.buffer(output, read=False)
     work = g.submit(
         "all_to_all_single",

@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
+from candelabra.library import depends_on, is_compiling
+
 if TYPE_CHECKING:
     from candelabra.distributed._process_group import ProcessGroup
 
@@ -26,7 +28,18 @@ _thread = threading.local()
 
 
 def ranks() -> Ranks:
-    """Return the groups of the calling rank."""
+    """Return the groups of the calling rank. What is traced now is guarded by them: another rank is traced again."""
+    found = _of_this_thread()
+    if is_compiling():
+        default, groups = found.default, list(found.groups)
+        depends_on(
+            lambda: (now := _of_this_thread()) is found and now.default is default and now.groups == groups,
+            "the rank and its process groups",
+        )
+    return found
+
+
+def _of_this_thread() -> Ranks:
     found: Ranks | None = getattr(_thread, "ranks", None)
     return _process if found is None else found
 

@@ -12,6 +12,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from candelabra.futures import Future
+from candelabra.library import is_compiling, note_break
 
 if TYPE_CHECKING:
     from candelabra import Tensor
@@ -47,6 +48,8 @@ class Work:
     """A collective under way, as PyTorch's: after ``wait()`` its tensors have their values for all further work."""
 
     def __init__(self, group: ProcessGroup, name: str, finish: Callable[[], Any] | None = None) -> None:
+        if is_compiling():
+            note_break(f"{name} is a call of a process group that no operator stands for")
         self._group = group
         self._number = group.next_number()
         self._name = name
