@@ -93,10 +93,9 @@ def _fractional_max_pool(
     if samples.shape[0] != batch:
         samples = samples.narrow(0, 0, batch)
     starts = window_starts(samples, sizes, kernel, output)
-    if len(shape) == rank + 2:
-        return placed_max_pool(input, starts, kernel, output)
-    values, indices = placed_max_pool(input.unsqueeze(0), starts, kernel, output)
-    return values.squeeze(0), indices.squeeze(0)
+    whole = len(shape) == rank + 2
+    found = placed_max_pool(input if whole else input.unsqueeze(0), starts, kernel, output)
+    return (found.values, found.indices) if whole else (found.values.squeeze(0), found.indices.squeeze(0))
 
 
 @public(namespace="nn.functional")
