@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from candelabra.dtypes import ALL, FLOATING, complex64, dtype, float16, float32, float64, int16, int32, int64, uint8
 from candelabra_clike import CUDA, OPENCL, C, Source
-from candelabra_clike.kernels import class_losses, multinomial, resampling
+from candelabra_clike.kernels import affine_grids, class_losses, multinomial, resampling, window_maxima
 from candelabra_clike.templates import bags, grid_sampling
 from candelabra_clike.templates.convolutions import scatter_planes
 from candelabra_clike.templates.indexing import argsort, compaction, gather, index_check, scatter, selection, triangles
@@ -25,11 +25,15 @@ def of_class_losses() -> Iterator[Source]:
             yield class_losses.forward(d, serial, weighted, wide)
         for single in BOTH:
             yield class_losses.backward(d, serial, single, wide)
-    yield from map(class_losses.mean, (float32, float64))
+    for d in (float32, float64):
+        yield from (class_losses.mean(d, shared) for shared in BOTH)
+        yield class_losses.mean_of_parts(d)
 
 
 def of_grids() -> Iterator[Source]:
-    """Every mode and padding of grid sampling."""
+    """Every mode and padding of grid sampling, and grids of affine maps."""
+    for d, rank, corners, serial in product((float32, float64), (2, 3), BOTH, BOTH):
+        yield affine_grids.source(d, rank, corners, serial, wide=rank == 3)
     for d, rank, mode, padding, serial in product((float16, float64), (2, 3), range(3), range(3), BOTH):
         if mode != grid_sampling.CUBIC or (rank == 2 and d is float16):
             corners = padding == grid_sampling.REFLECTION or serial
@@ -101,7 +105,9 @@ def of_bags() -> Iterator[Source]:
 
 
 def of_weights() -> Iterator[Source]:
-    """Draws by weight, and products with banded matrices and their transposes."""
+    """Draws by weight, products with banded matrices and their transposes, and windows at random places."""
+    for d, rank, serial, wide in product((float32, float64), (2, 3), BOTH, BOTH):
+        yield window_maxima.starts_source(d, rank, serial, wide)
     for d, wide, serial in product((float16, float32, float64), BOTH, BOTH):
         yield multinomial.cumulative_source(d, wide)
         yield multinomial.race_source(d, d is float64 or serial, wide)

@@ -17,7 +17,7 @@ from candelabra_cpu.kernels import table as owned
 from candelabra_cpu.numpy_kernels import UFUNCS
 from candelabra_native import kernels, thresholds
 from candelabra_native.kernels import contributed
-from candelabra_native.small_calls import is_small
+from candelabra_native.small_calls import IN_CONDITIONS, is_small
 from candelabra_native.thresholds import FAMILIES, families, threshold
 
 OWN = declared(owned())
@@ -112,10 +112,37 @@ def test_a_small_call_in_place_writes_to_its_first_array(contribution: Callable[
     assert x.tolist() == [2.0, 4.0]
 
 
+@pytest.mark.parametrize("name", ["mul", "maximum"])
+def test_a_call_whose_result_is_large_is_not_small(name: str) -> None:
+    """Two arrays that are both broadcast have a result with more elements than either."""
+    condition = is_small(OPERATORS[name], 1000, inplace=False)
+    column, row, x = np.zeros((40, 1)), np.zeros(50), np.zeros((40, 20))
+
+    def small(a: Any, b: Any) -> bool:
+        return bool(eval(condition, dict(IN_CONDITIONS), {"input": a, "other": b}))
+
+    assert not small(column, row)
+    assert small(column, row[:20])
+    assert small(x, x)
+    assert small(x, row[:20])
+    assert not small(np.zeros((40, 50)), row)
+    assert small(np.zeros((0, 5000)), np.zeros((1, 5000)))
+    if name == "mul":
+        assert small(column, 2.0)
+        assert not small(np.zeros(1000), 2.0)
+        assert small(2.0, column)
+    assert eval(is_small(OPERATORS[name], 1000, inplace=True), dict(IN_CONDITIONS), {"input": x, "other": column})
+
+
+def test_a_choice_between_numbers_is_small() -> None:
+    """With a mask, both operands may be numbers."""
+    condition = is_small(OPERATORS["where"], 1000, inplace=False)
+    assert eval(condition, dict(IN_CONDITIONS), {"condition": np.ones(3, bool), "input": 1.0, "other": 2.0})
+
+
 def test_the_size_of_a_product_is_its_multiply_adds() -> None:
     """Two small matrices may have many."""
-    record = OPERATORS["matmul"]
-    condition = is_small("matmul", record.schema.parameters, 1000, rows=False)
+    condition = is_small(OPERATORS["matmul"], 1000, inplace=False)
     a, b = np.zeros((9, 10)), np.zeros((10, 11))
     assert eval(condition, {"input": a, "other": b})  # 990
     assert not eval(condition, {"input": a, "other": np.zeros((10, 12))})

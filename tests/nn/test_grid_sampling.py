@@ -37,6 +37,30 @@ def test_the_grid_of_the_identity_selects_every_element(shape: tuple[int, ...], 
             np.testing.assert_allclose(array(found), array(x), atol=1e-12)
 
 
+@pytest.mark.parametrize("align_corners", [False, True])
+@pytest.mark.parametrize("sizes", [(1, 7), (130, 520), (3, 40, 600), (2, 1, 5)])
+def test_affine_grids_agree_with_the_definition(sizes: tuple[int, ...], align_corners: bool) -> None:
+    """A map is applied to the position of each element, the last dim first; single elements are at 0."""
+    rank = len(sizes)
+    theta = normal(2, rank, rank + 1).astype(np.float32)
+    grid = cd.affine_grid_generator(cd.tensor(theta), (2, 3, *sizes), align_corners)
+    if align_corners:
+        along = [np.linspace(-1, 1, n) if n > 1 else np.zeros(1) for n in sizes]
+    else:
+        along = [(2 * np.arange(n) + 1 - n) / n for n in sizes]
+    points = np.stack([*np.meshgrid(*along, indexing="ij")[::-1], np.ones(sizes)], -1)
+    want = np.einsum("...k,nrk->n...r", points, theta.astype(float))
+    assert grid.dtype is cd.float32
+    np.testing.assert_allclose(array(grid), want, rtol=1e-6, atol=2e-6)
+
+
+def test_affine_grids_have_derivatives() -> None:
+    """The gradient of the matrices is exact, and its own derivative too."""
+    for shape in ((2, 1, 3, 4), (2, 1, 2, 3, 2)):
+        rank = len(shape) - 2
+        check_gradients(lambda t, s=shape: F.affine_grid(t, s, False).pow(2), normal(2, rank, rank + 1))
+
+
 def test_a_transformer_has_both_derivatives() -> None:
     """Gradients pass through the grid to the matrices, in first and second order."""
     theta = np.array([[[0.9, 0.13, 0.1], [-0.2, 0.8, -0.07]]])

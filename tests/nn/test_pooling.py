@@ -203,6 +203,17 @@ def test_max_unpool_returns_values_to_their_positions(rank: int) -> None:
     assert back(values.half(), indices, 2, output_size=x.shape).dtype is cd.float16
 
 
+@pytest.mark.parametrize("planes", [1, 70])
+def test_the_last_of_equal_indices_stays(planes: int) -> None:
+    """For many planes, and for one, which has another form on processors."""
+    values, indices = normal(planes, 1000), np.abs(normal(planes, 1000) * 500).astype(int) % 1500
+    want = np.zeros((planes, 2000))
+    for plane in range(planes):
+        for place, value in zip(indices[plane], values[plane], strict=True):
+            want[plane, place] = value
+    np.testing.assert_array_equal(array(F.max_unpool1d(tensor(values), cd.tensor(indices), 2)), want)
+
+
 UNPOOL_ERRORS: list[tuple[dict[str, Any], type[Exception], str]] = [
     (
         {"input": cd.ones(2, 2)},

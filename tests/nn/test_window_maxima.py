@@ -156,6 +156,25 @@ def test_windows_outside_of_the_input_are_refused(start: int) -> None:
         OPERATORS["placed_max_pool"](cd.ones(1, 1, 5), starts, (2,), (3,))
 
 
+@pytest.mark.parametrize(("sizes", "output"), [((30, 41), (9, 1)), ((30, 41), (29, 20)), ((9, 5, 7), (3, 4, 2))])
+def test_windows_start_at_steps_that_are_rounded_down(sizes: tuple[int, ...], output: tuple[int, ...]) -> None:
+    """The starts of many planes are those of the definition, in the dtype of the numbers; the last window ends with
+    the input.
+    """
+    rank = len(sizes)
+    u = np.abs(np.sin(normal(70, 60, rank))).astype(np.float32)
+    window = (2,) * rank
+    found = array(OPERATORS["window_starts"](cd.tensor(u), sizes, window, output))
+    want = []
+    for dim, (size, count) in enumerate(zip(sizes, output, strict=True)):
+        number = u[:, :, rank - 1 - dim if rank == 2 else dim, None]
+        step = np.float32((size - 2) / max(count - 1, 1))
+        places = np.arange(count - 1, dtype=np.float32)
+        want += [((places + number) * step).astype(int) - (number * step).astype(int)]
+        want += [np.full((70, 60, 1), size - 2)]
+    np.testing.assert_array_equal(found, np.concatenate(want, -1))
+
+
 @pytest.mark.parametrize("output", [1, 2, (1, 3)])
 def test_large_windows_agree_with_the_definition(output: Any) -> None:
     """Windows of many elements have another form on processors: the same maxima, indices and NaN."""

@@ -321,6 +321,23 @@ def test_options_out_of_range_raise_an_error(call: Any, error: type[Exception], 
     assert text in str(caught.value)
 
 
+@pytest.mark.parametrize("name", ["Adam", "AdamW", "NAdam", "RAdam", "Adamax", "ASGD", "Adafactor", "SGD"])
+def test_parameters_share_no_tensor_of_a_state_dict(name: str) -> None:
+    """PyTorch's optimizers count the steps of each parameter in place, in the tensors of the file that they loaded."""
+    parameters = [nn.Parameter(cd.ones(2, 2)) for _ in range(3)]
+    optimizer = getattr(optim, name)(parameters, lr=0.1, **({"momentum": 0.9} if name == "SGD" else {}))
+    for p in parameters:
+        p.grad = cd.ones(2, 2)
+    optimizer.step()
+    state = optimizer.state_dict()["state"]
+    tensors = [value for kept in state.values() for value in kept.values() if isinstance(value, cd.Tensor)]
+    assert len({value.data_ptr() for value in tensors}) == len(tensors) >= 3
+    for kept in state.values():
+        if "step" in kept:
+            kept["step"] += 1
+    assert {float(kept["step"]) for kept in state.values() if "step" in kept} <= {2.0}
+
+
 def _squares(parameters: list[Any]) -> Any:
     loss = (parameters[0] ** 2).sum()
     loss.backward()

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from math import prod
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -26,6 +25,7 @@ from candelabra_native.arrays import ndarray
 from candelabra_native.engine import ENGINE
 from candelabra_native.finding import Missing
 from candelabra_native.launch._launch import allocate
+from candelabra_native.small_calls import IN_CONDITIONS
 
 
 class NotRecordable(Exception):
@@ -215,7 +215,7 @@ def _is_small(node: Node, kernel: Any) -> bool:
     """Return whether the owner's kernel serves the node's calls."""
     assert not isinstance(node.op, Graph)
     names = [p.name for p in node.op.schema.parameters]
-    return bool(eval(kernel.is_small, {"prod": prod, "ndarray": ndarray}, dict(zip(names, map(_empty, node.args)))))
+    return bool(eval(kernel.is_small, dict(IN_CONDITIONS), dict(zip(names, map(_empty, node.args)))))
 
 
 def _empty(argument: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import prod
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from candelabra.dtypes import dtype
@@ -14,6 +14,8 @@ from candelabra_cpu.numpy_kernels import UFUNCS, asarray, run
 from candelabra_native.thresholds import WORK
 
 Kernel = Callable[..., Any]
+IN_CONDITIONS: Final = {"prod": prod, "ndarray": np.ndarray, "broadcast": np.broadcast}
+"""The names in the conditions of small calls, besides the parameters."""
 
 
 def small_calls_first(
@@ -35,10 +37,9 @@ def small_calls_first(
         return function
 
     lines = [*small_call(record, least, own, inplace), f"return loaded()({names})"]
-    names_in_lines = {"small": own, "prod": prod, "ndarray": np.ndarray, "loaded": loaded, **scope(own)}
+    names_in_lines = {"small": own, "loaded": loaded, **IN_CONDITIONS, **scope(own)}
     function: Kernel = build(record.name, names, lines, names_in_lines, f"native {name} {d.name}, small calls")
-    condition = is_small(record.name, record.schema.parameters, least, inplace and not record.inplace)
-    function.__dict__.update(is_small=condition, load=loaded)
+    function.__dict__.update(is_small=is_small(record, least, inplace), load=loaded)
     return function
 
 
@@ -65,7 +66,7 @@ def small_call(record: Operator[..., Any], least: int, own: Callable[..., Any] |
         return []
     parameters = record.schema.parameters
     names = ", ".join(p.name for p in parameters)
-    condition = is_small(record.name, parameters, least, rows=inplace and not record.inplace)
+    condition = is_small(record, least, inplace)
     if own not in UFUNCS:
         return [f"if {condition}: return small({names})"]
     into = f", {parameters[0].name}" if inplace else ""
@@ -82,14 +83,19 @@ def scope(own: Callable[..., Any] | None) -> dict[str, Any]:
     return {"run": run, "asarray": asarray, "ufunc": None if own is None else UFUNCS.get(own)}
 
 
-def is_small(name: str, parameters: tuple[Parameter, ...], least: int, rows: bool) -> str:
+def is_small(record: Operator[..., Any], least: int, inplace: bool) -> str:
     """Return the condition of a small call: every array has fewer elements than ``least``, or the call less work.
 
-    The arrays of a parameter over rows, and of a list, are counted together.
+    So has the result of two arrays, which is larger than both if each is broadcast. The arrays of a parameter over
+    rows, and of a list, are counted together.
     """
-    if name in WORK:
-        return f"{WORK[name]} < {least}"
-    conditions = []
+    if record.name in WORK:
+        return f"{WORK[record.name]} < {least}"
+    conditions, rows = [], inplace and not record.inplace
+    parameters = record.schema.parameters
+    arrays = [p for p in parameters if p.kind in ("tensor", "operand", "mask", "optional", "bound")]
+    if record.elementwise and not inplace and [p.kind in ("tensor", "operand") for p in arrays] == [True, True]:
+        return _is_small_pair(arrays[0], arrays[1], least)
     for p in parameters:
         if p.kind == "list" or (p.kind == "tensor" and rows):
             conditions.append(f"sum([_a.size for _a in {p.name}]) < {least}")
@@ -100,3 +106,16 @@ def is_small(name: str, parameters: tuple[Parameter, ...], least: int, rows: boo
         elif p.kind == "shape":
             conditions.append(f"prod({p.name}) < {least}")
     return " and ".join(conditions) or "True"
+
+
+def _is_small_pair(first: Parameter, second: Parameter, least: int) -> str:
+    """Return the condition for two arrays that broadcast. For the smallest ones it is the product of their sizes."""
+    a, b = first.name, second.name
+    both = (
+        f"({a}.size * {b}.size < {least} or ({a}.size < {least} > {b}.size"
+        f" and ({a}.shape == {b}.shape or broadcast({a}, {b}).size < {least})))"
+    )
+    for p, other in ((second, a), (first, b)):  # either may be a number, but not both
+        if p.kind == "operand":
+            both = f"({other}.size < {least} if {p.name}.__class__ is not ndarray else {both})"
+    return both

@@ -40,7 +40,7 @@ FAMILIES: Final[dict[str, int | None]] = {
     "scattering": 1 << 13, "searching": ALWAYS, "sorting": NEVER, "resampling": ALWAYS, "reinterpreting": 1 << 15,
     "clamping": 1 << 13, "frexp": 1 << 12, "grid_sampling": ALWAYS, "optimizers": ALWAYS, "random": ALWAYS,
     "gamma_numbers": ALWAYS, "label_margins": ALWAYS, "multinomial": ALWAYS, "bags": ALWAYS, "alignments": ALWAYS,
-    "padding": ALWAYS,
+    "padding": ALWAYS, "affine_grids": ALWAYS,
 }  # fmt: skip
 """The least size of a native call. Where the owner has no kernel, the native one serves all sizes."""
 
@@ -69,8 +69,13 @@ DOUBLE: Final[dict[str, int | None]] = {
 )  # fmt: skip
 """The operators whose size differs in float64, in which NumPy's vectors are as fast as those of C."""
 
-WORK: Final = {"matmul": "input.size * other.shape[-1]"}
-"""What is counted in place of elements, as an expression over the parameters: the multiply-adds of products."""
+WORK: Final = {
+    "matmul": "input.size * other.shape[-1]",
+    "scatter_planes": "max(input.size, prod(input.shape[:-1]) * size)",
+}
+"""What is counted in place of elements, as an expression over the parameters: the multiply-adds of products, and
+elements of planes, which may be many more than those that are scattered.
+"""
 
 
 def threshold(name: str, d: dtype | None = None) -> int | None:

@@ -6,7 +6,6 @@ The owner's kernel serves small calls, arrays that C does not address, and calls
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import prod
 from typing import Any, Final
 
 from candelabra.dtypes import dtype
@@ -23,7 +22,7 @@ from candelabra_native.engine import ENGINE, NativeEngine
 from candelabra_native.finding import Missing
 from candelabra_native.launch._launch import dense_rows
 from candelabra_native.missing import MissingCalls
-from candelabra_native.small_calls import is_small, small_call
+from candelabra_native.small_calls import IN_CONDITIONS, is_small, small_call
 from candelabra_native.small_calls import scope as scope_of_small_call
 
 Kernel = Callable[..., Any]
@@ -70,10 +69,10 @@ def wrapped(name: str, operator: str, kernel: Kernel, own: Kernel | None, d: dty
     arguments = ", ".join(_argument(p, take, rows) for p in parameters)
     scope = {
         "small": own or declined, "kernel": kernel, "engine": ENGINE, "thread": ENGINE.thread, "dense": dense,
-        "shared": shared, "strided": strided, "payload": payload, "prod": prod, "ndarray": ndarray,
+        "shared": shared, "strided": strided, "payload": payload,
         "Missing": Missing, "Unsuitable": Unsuitable, "missing": MissingCalls(), "has_zero": has_zero,
         "dense_rows": dense_rows, "over_buffers": getattr(kernel, "over_buffers", None),
-        **INLINED, **scope_of_small_call(own),
+        **INLINED, **IN_CONDITIONS, **scope_of_small_call(own),
     }  # fmt: skip
     lines = [
         *small_call(record, 0 if own is None else least, own, inplace),
@@ -97,7 +96,7 @@ def wrapped(name: str, operator: str, kernel: Kernel, own: Kernel | None, d: dty
     ]
     function: Any = build(record.name, names, lines, scope, f"native {name} {d.name}")
     function.in_c = kernel  # prepared launches are recorded from it, for calls that are not small
-    function.is_small = "False" if own is None or not least else is_small(record.name, parameters, least, rows)
+    function.is_small = "False" if own is None or not least else is_small(record, least, inplace)
     if not inplace and getattr(kernel, "into", None) is not None:
         function.into = written_by(kernel, record, function.is_small, scope)
     return function  # type: ignore[no-any-return]

@@ -197,3 +197,13 @@ def scatter_planes(x: Array, index: Array, size: int, distinct: bool) -> Array:
     for lead in np.ndindex(*x.shape[:-1]):
         np.add.at(out[lead], index[lead], x[lead])
     return out
+
+
+@reference("put_planes")
+def put_planes(x: Array, index: Array, size: int) -> Array:
+    """Assign the elements sequentially, plane by plane."""
+    out = np.zeros((*x.shape[:-1], size), x.dtype)
+    for lead in np.ndindex(*x.shape[:-1]):
+        for place, value in zip(index[lead], x[lead], strict=True):
+            out[lead][place] = value
+    return out

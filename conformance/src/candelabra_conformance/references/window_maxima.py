@@ -59,6 +59,25 @@ def placed_max_pool(x: Array, starts: Array, window: Any, output: Any) -> Any:
     return values, found
 
 
+def starts_along(size: int, window: int, count: int, number: Any) -> list[int]:
+    """Return where ``count`` windows along a dim start: a common step after a number, rounded down; the last at the
+    end.
+    """
+    step = (size - window) / (count - 1) if count > 1 else 0.0
+    return [int((i + number) * step) - int(number * step) for i in range(count - 1)] + [size - window] * (count > 0)
+
+
+@reference("window_starts")
+def window_starts(samples: Array, sizes: Any, window: Any, output: Any) -> Array:
+    """Compute the starts plane by plane."""
+    found = np.empty((*samples.shape[:2], sum(output)), np.int64)
+    for place in np.ndindex(*samples.shape[:2]):
+        numbers = samples[place][::-1] if len(sizes) == 2 else samples[place]
+        each = zip(sizes, window, output, numbers, strict=True)
+        found[place] = [start for along in each for start in starts_along(*along)]
+    return found
+
+
 def adaptive(rank: int, indices: bool | None) -> Callable[..., Any]:
     """Return a public function; ``indices`` None: as the flag says."""
 
@@ -94,9 +113,7 @@ def fractional(rank: int, indices: bool | None) -> Callable[..., Any]:
         for plane, number in zip(planes, numbers, strict=True):
             windows = []
             for n, k, m, u in zip(sizes, window, output, number, strict=True):
-                step = (n - k) / (m - 1) if m > 1 else 0.0
-                starts = [int((i + u) * step) - int(u * step) for i in range(m - 1)] + [n - k]
-                windows.append([range(s, s + k) for s in starts])
+                windows.append([range(s, s + k) for s in starts_along(n, k, m, u)])
             results.append(maxima(plane, windows))
         shape = (*x.shape[: x.ndim - rank], *output)
         found = tuple(np.stack(part).reshape(shape) for part in zip(*results, strict=True))

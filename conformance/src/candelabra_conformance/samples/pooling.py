@@ -99,6 +99,18 @@ def at_indices(t: Maker) -> Iterator[Sample]:
     yield sample(t(3, 1023), t.indices(3, 1023, below=2000), 2000, False, kind="large", gradient=False)
 
 
+@inputs("put_planes")
+def last_at_indices(t: Maker) -> Iterator[Sample]:
+    """Yield distinct indices, and duplicates, of which the last one stays."""
+    once = np.stack([t.random.permutation(9)[:4] for _ in range(6)]).reshape(2, 3, 4)
+    yield sample(t(2, 3, 4), once, 9)
+    yield sample(t(2, 5), t.indices(2, 5, below=3), 3, gradient=False)
+    yield sample(t(5), t.indices(5, below=7), 7, gradient=False)
+    yield sample(t(3, 0), t.indices(3, 0, below=1), 4, kind="zero-size")
+    yield sample(t(2, 1), t.indices(2, 1, below=1), 1, kind="length-1")
+    yield sample(t(70, 1000), t.indices(70, 1000, below=2000), 2000, kind="large", gradient=False)
+
+
 @mistakes(*MAXIMA, "sum_pool")
 def no_tensor(t: Maker) -> Iterator[Sample]:
     """Yield arguments that are not tensors. The public functions check the geometry."""

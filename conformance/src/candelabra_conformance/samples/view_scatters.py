@@ -59,12 +59,13 @@ def no_such_slices(t: Maker) -> Iterator[Sample]:
 
 @inputs("as_strided_scatter")
 def strided(t: Maker) -> Iterator[Sample]:
-    """Yield a diagonal, a transposed part, every second element, and an offset."""
+    """Yield a diagonal, a transposed part, every second element, an offset, and elements without gaps."""
     only = ("contiguous",)
     yield sample(t(3, 4), t(3), (3,), (5,), layouts=only, note="a diagonal")
     yield sample(t(3, 4), t(2, 3), (2, 3), (1, 4), 1, layouts=only, note="transposed")
     yield sample(t(8), t(4), (4,), (2,), 1, layouts=only, note="every second one")
     yield sample(t(3, 4), t(), (), (), 5, contiguous_origin(3, 4), layouts=only, note="one element")
+    yield sample(t(3, 4), t(2, 3), (2, 3), (3, 1), 5, layouts=only, note="without gaps")
     yield sample(t(1), t(1), (1,), (1,), kind=LENGTH_ONE)
     yield sample(t(3), t(0, 2), (0, 2), (2, 1), kind=ZERO_SIZE)
     yield sample(t(129, 129), t(129), (129,), (130,), kind=LARGE)

@@ -20,7 +20,7 @@ ADAPTIVE: Final = (
 FRACTIONAL: Final = tuple(
     f"nn.functional.fractional_max_pool{rank}d{also}" for rank in (2, 3) for also in ("", "_with_indices")
 )
-only(lambda d: d.category == FLOATING, "adaptive_max_pool", "placed_max_pool")
+only(lambda d: d.category == FLOATING, "adaptive_max_pool", "placed_max_pool", "window_starts")
 draws(*FRACTIONAL)
 
 
@@ -47,6 +47,20 @@ def placed(t: Maker) -> Iterator[Sample]:
     yield sample(t(1, 2, 3, 4, 3), t.indices(1, 2, 6, below=2), (2, 1, 2), (2, 3, 1))
     yield sample(t(1, 1, 1), np.zeros((1, 1, 1), np.int64), (1,), (1,), kind=LENGTH_ONE)
     yield sample(t(0, 2, 4), np.zeros((0, 2, 2), np.int64), (2,), (2,), kind=ZERO_SIZE)
+
+
+@inputs("window_starts")
+def starts(t: Maker) -> Iterator[Sample]:
+    """Yield images and volumes, one window and none along a dim, windows as large as the input, and many planes."""
+    numbers = t(2, 3, 3, low=0.0, high=0.99)
+    yield sample(numbers[..., :2], (9, 12), (2, 3), (4, 1))
+    yield sample(numbers, (7, 9, 5), (2, 3, 5), (3, 5, 1))
+    yield sample(numbers[..., :1], (9,), (2,), (8,))
+    yield sample(numbers[..., :2], (4, 4), (2, 2), (0, 2))
+    yield sample(numbers[:0], (4, 4, 4), (2, 2, 2), (2, 2, 2), kind=ZERO_SIZE)
+    yield sample(numbers[:1, :1, :2], (1, 1), (1, 1), (1, 1), kind=LENGTH_ONE)
+    if t.dtype.itemsize > 2:  # half types round some starts of many differently
+        yield sample(t(40, 60, 2, low=0.0, high=0.99), (60, 50), (2, 2), (20, 15), kind=LARGE)
 
 
 @special("adaptive_max_pool")

@@ -206,18 +206,32 @@ def affine_grid_generator(theta: Tensor, size: Shape, align_corners: bool) -> Te
     """
     sizes = tuple(size)  # type: ignore[arg-type]
     shape = _affine_shape(theta, sizes, align_corners)
-    spatial = sizes[2:]
+    return (_affine_points(theta, sizes[2:], align_corners) @ theta.transpose(1, 2)).reshape(shape)
+
+
+def _affine_points(like: Tensor, spatial: Ints, align_corners: bool) -> Tensor:
+    """Return the elements' positions in [-1, 1], the last dim first, and 1: (1, elements, rank + 1)."""
     columns = []
     for dim in range(len(spatial) - 1, -1, -1):
         count = spatial[dim]
-        position = new_arange(theta, 0, 1, count, dtype=theta.dtype)
+        position = new_arange(like, 0, 1, count, dtype=like.dtype)
         if align_corners:
             position = position * (2 / (count - 1)) - 1 if count > 1 else position
         else:
             position = (position * 2 + (1 - count)) / count
         columns.append(position.reshape([count if i == dim else 1 for i in range(len(spatial))]).expand(spatial))
-    points = stack([*columns, theta.new_ones(spatial)], -1).reshape((1, prod(spatial), len(spatial) + 1))
-    return (points @ theta.transpose(1, 2)).reshape(shape)
+    points: Tensor = stack([*columns, like.new_ones(spatial)], -1)
+    return points.reshape((1, prod(spatial), len(spatial) + 1))
+
+
+def _affine_vjp(g: Tensor, theta_spec: Any, size: Shape, align_corners: bool) -> Tensor:
+    """Add up the gradients of the points times the elements' positions."""
+    spatial = tuple(size)[2:]  # type: ignore[arg-type]
+    grads = g.reshape((theta_spec.shape[0], prod(spatial), len(spatial)))
+    return grads.transpose(1, 2) @ _affine_points(g, spatial, align_corners)
+
+
+affine_grid_generator.vjp(theta=_affine_vjp)
 
 
 # -- neighbours -------------------------------------------------------------------------------------------------------

@@ -99,7 +99,8 @@ class GradScaler:
         if not self._enabled:
             return outputs
         if isinstance(outputs, Tensor):
-            return outputs * self._current_scale().to(outputs.device)
+            scale, device = self._current_scale(), outputs.device
+            return outputs * (scale if scale.device == device else scale.to(device))
         if not isinstance(outputs, Iterable):
             raise ValueError("outputs must be a Tensor or an iterable of Tensors")
         scaled = [self.scale(value) for value in outputs]

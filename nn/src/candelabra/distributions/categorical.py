@@ -72,8 +72,11 @@ class Categorical(BinaryParameters, Distribution):
     def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
-        value, log_probs = cd.broadcast_tensors(value.long().unsqueeze(-1), self.logits)
-        return log_probs.gather(-1, value[..., :1]).squeeze(-1)
+        value, log_probs = value.long().unsqueeze(-1), self.logits
+        if value.shape[:-1] != log_probs.shape[:-1]:
+            shape = cd.broadcast_shapes(value.shape[:-1], log_probs.shape[:-1])
+            value, log_probs = value.expand((*shape, 1)), log_probs.expand((*shape, -1))
+        return log_probs.gather(-1, value).squeeze(-1)
 
     def entropy(self) -> Tensor:
         logits = self.logits.clamp(min=cd.finfo(self.logits.dtype).min)  # 0 * -inf is 0 here

@@ -270,7 +270,11 @@ class Optimizer:
 
     # -- state --------------------------------------------------------------------------------------------------------
     def state_dict(self) -> dict[str, Any]:
-        """Return ``{"state": …, "param_groups": …}`` with parameters as numbers, for :meth:`load_state_dict`."""
+        """Return ``{"state": …, "param_groups": …}`` with parameters as numbers, for :meth:`load_state_dict`.
+
+        The tensors are those of the state. Of one that several parameters share, such as the number of their steps,
+        each but the first has a copy: PyTorch's optimizers, which may load them, count in place.
+        """
         for hook in self._hooks_of("state_pre"):
             hook(self)
         numbers: dict[int, int] = {}
@@ -281,7 +285,11 @@ class Optimizer:
                 numbers.setdefault(id(parameter), len(numbers))
             packed["params"] = [numbers[id(parameter)] for parameter in group["params"]]
             groups.append(packed)
-        state = {numbers[id(key)] if isinstance(key, Tensor) else key: kept for key, kept in self.state.items()}
+        seen: set[int] = set()
+        state = {
+            numbers[id(key)] if isinstance(key, Tensor) else key: _unshared(kept, seen)
+            for key, kept in self.state.items()
+        }
         found = {"state": state, "param_groups": groups}
         for hook in self._hooks_of("state_post"):
             found = hook(self, found) or found
@@ -358,6 +366,13 @@ def _loaded_group(saved: dict[str, Any], present: dict[str, Any], defaults: dict
         if isinstance(default, tuple) and isinstance(group[name], list):  # a file has lists only
             group[name] = tuple(group[name])
     return group
+
+
+def _unshared(kept: dict[str, Any], seen: set[int]) -> dict[str, Any]:
+    """Return the state of a parameter, with copies of the tensors that other parameters have too."""
+    shared = [name for name, value in kept.items() if isinstance(value, Tensor) and id(value) in seen]
+    seen.update(id(value) for value in kept.values() if isinstance(value, Tensor))
+    return {**kept, **{name: kept[name].clone() for name in shared}} if shared else kept
 
 
 def _fitted(parameter: Any, value: Any, name: str = "") -> Any:

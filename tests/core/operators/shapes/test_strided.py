@@ -41,3 +41,19 @@ def test_nothing_outside_the_memory_is_shown() -> None:
         x.as_strided((7,), (1,), 0, ((1,), 0, 0, 100))
     with pytest.raises(RuntimeError, match="are out of bounds for storage of 6 elements"):
         x.clone().as_strided_((2,), (6,))
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_elements_without_gaps_are_replaced_wherever_they_overlap(order: str) -> None:
+    """Before, within, around and behind those of the input, in memory that is larger than both."""
+    memory = cd.arange(12.0)
+    x = memory[4:8].reshape(2, 2)
+    x = x if order == "C" else x.t()
+    for size in range(6):
+        for start in range(12 - size + 1):
+            src = -1.0 - cd.arange(float(size))
+            wanted = np.arange(12.0)
+            wanted[start : start + size] = src.numpy()
+            part = wanted[4:8].reshape(2, 2)
+            found = cd.as_strided_scatter(x, src, (size,), (1,), start)
+            assert found.tolist() == (part if order == "C" else part.T).tolist()

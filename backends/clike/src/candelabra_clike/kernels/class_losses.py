@@ -22,8 +22,8 @@ from candelabra_clike.templates.indexing.index_arrays import IndexErrors
 
 GRAIN = 2048
 """Elements that a work-item reads or writes on serial devices."""
-BLOCK, MOST_TARGETS = 64, 1 << 12
-"""Losses that are added to one sum, and the number of targets up to which one work-item adds all sums."""
+BLOCK, TARGETS = 64, 1 << 12
+"""Losses that are added to one sum, and the targets whose sums one work-item adds."""
 INVALID_TARGET = IndexOutOfBounds("class_losses", IndexError, "Target {index} is out of bounds.")
 
 
@@ -45,6 +45,7 @@ def forward(d: dtype, serial: bool, weighted: bool, wide: bool) -> Source:
     ignored, (n, per_item, count, inner) = k.number("ignored", "i64"), k.numbers("n", "per_item", "count", "inner")
     scale, scale_at = (k.reads("scale", d), k.number("scale_at")) if weighted else (None, None)
     errors.declare()
+    position = TargetPosition(k, k.item * per_item, count, inner) if serial else None
     with k.share("i", n, per_item) as i:
         chosen = k.let("chosen", target[target_at + i])
         counts = k.let("counts", chosen != ignored)
@@ -54,14 +55,40 @@ def forward(d: dtype, serial: bool, weighted: bool, wide: bool) -> Source:
         loss = k.variable("loss", constant(value_type(d), 0))
         weight = k.variable("weight", cast(value_type(d), good))
         with k.when(good):
-            k.assign(loss, -x[x_at + _offset(i, chosen, count, inner)])
+            k.assign(
+                loss, -x[x_at + (_offset(i, chosen, count, inner) if position is None else position.of_class(chosen))]
+            )
             if scale is not None and scale_at is not None:
                 k.assign(weight, scale[scale_at + cast(INDEX, chosen)])
                 k.assign(loss, loss * weight)
         losses[i] = loss
         weights[i] = weight
+        if position is not None:
+            position.step()
     errors.report(1, count)
     return k.source(group=1 if serial else None)
+
+
+class TargetPosition:
+    """The place of a target, which goes from one target to the next without the divisions of :func:`_offset`."""
+
+    def __init__(self, k: KernelBuilder, first: Value, count: Value, inner: Value) -> None:
+        self._kernel, self._inner = k, inner
+        self._row_size = k.let("row_size", count * inner)
+        self._row = k.variable("row", first // inner * self._row_size)
+        self._place = k.variable("place", first % inner)
+
+    def of_class(self, chosen: Value) -> Value:
+        """Return the number of the element of the target in its class."""
+        return self._row + cast(INDEX, chosen) * self._inner + self._place
+
+    def step(self) -> None:
+        """Go on with the next target."""
+        k = self._kernel
+        k.assign(self._place, self._place + 1)
+        with k.when(self._place == self._inner):
+            k.assign(self._place, 0)
+            k.assign(self._row, self._row + self._row_size)
 
 
 def _offset(i: Value, chosen: Value, count: Value, inner: Value) -> Value:
@@ -70,30 +97,61 @@ def _offset(i: Value, chosen: Value, count: Value, inner: Value) -> Value:
 
 
 @built("mean_class_loss")
-def mean(d: dtype) -> Source:
-    """Return the kernel in which one work-item adds the losses, in float64 and by blocks."""
-    k = KernelBuilder(f"mean_class_loss_{d.name}", wide=True)
-    mean, counted = k.writes("mean", d), k.writes("counted", d)
+def mean(d: dtype, shared: bool) -> Source:
+    """Return the kernel in which one work-item adds the losses, in float64 and by blocks.
+
+    ``shared``: each work-item adds those of some targets, and writes their sum and their number.
+    """
+    k = KernelBuilder(f"mean_class_loss_{'parts_' * shared}{d.name}", wide=True)
+    outs = [k.writes("parts", "f64")] if shared else [k.writes("mean", d), k.writes("counted", d)]
     x, target = k.reads("x", d), k.reads("target", "i64")
     errors, (x_at, target_at) = IndexErrors(k), k.numbers("x_at", "target_at")
-    ignored, (n, count, inner) = k.number("ignored", "i64"), k.numbers("n", "count", "inner")
+    ignored, (n, per_item, count, inner) = k.number("ignored", "i64"), k.numbers("n", "per_item", "count", "inner")
     errors.declare()
     many, total = k.variable("many", constant(INDEX, 0)), k.variable("total", constant("f64", 0))
-    with k.loop("begin", 0, n, BLOCK) as begin:
+    first = k.let("first", k.item * per_item)
+    stop = k.let("stop", first + least(n - first, per_item))
+    position = TargetPosition(k, first, count, inner)
+    with k.loop("begin", first, stop, BLOCK) as begin:
         part = k.variable("part", constant("f64", 0))
-        with k.loop("i", begin, least(begin + BLOCK, n)) as i:
+        with k.loop("i", begin, least(begin + BLOCK, stop)) as i:
             chosen = k.let("chosen", target[target_at + i])
+            at = k.let("at", position.of_class(chosen))
+            position.step()
             with k.when(chosen == ignored):
                 k.next()
             k.assign(many, many + 1)
             with k.when(cast("u64", chosen) >= count):
                 errors.note(chosen)
                 k.next()
-            k.assign(part, part - cast("f64", x[x_at + _offset(i, chosen, count, inner)]))
+            k.assign(part, part - cast("f64", x[x_at + at]))
         k.assign(total, total + part)
-    mean[0] = cast(value_type(d), total / cast("f64", many))
-    counted[0] = cast(value_type(d), many)
+    if shared:
+        outs[0][k.item * 2] = total
+        outs[0][k.item * 2 + 1] = cast("f64", many)
+    else:
+        outs[0][0] = cast(value_type(d), total / cast("f64", many))
+        outs[1][0] = cast(value_type(d), many)
     errors.report(1, count)
+    return k.source(group=1)
+
+
+@built("mean_class_loss")
+def mean_of_parts(d: dtype) -> Source:
+    """Return the kernel in which one work-item divides the sum of all parts by their number of targets."""
+    k = KernelBuilder(f"mean_class_loss_of_parts_{d.name}", wide=False)
+    mean, counted, parts, count = (
+        k.writes("mean", d),
+        k.writes("counted", d),
+        k.reads("parts", "f64"),
+        k.number("count"),
+    )
+    total, many = k.variable("total", constant("f64", 0)), k.variable("many", constant("f64", 0))
+    with k.loop("i", 0, count) as i:
+        k.assign(total, total + parts[i * 2])
+        k.assign(many, many + parts[i * 2 + 1])
+    mean[0] = cast(value_type(d), total / many)
+    counted[0] = cast(value_type(d), many)
     return k.source(group=1)
 
 
@@ -179,15 +237,20 @@ def _mean_for(d: dtype) -> Callable[..., Any] | None:
         engine, shape = x.engine, (x.shape[0], *x.shape[2:])
         if target.shape != shape:
             raise RuntimeError(f"mean_class_loss: expected targets of shape {shape}, got {target.shape}")
-        if target.size > MOST_TARGETS or not engine.traits.serial or engine.lacks(float64):
+        if not engine.traits.serial or engine.lacks(float64):
             return NotImplemented
         outs = engine.empty((), d), engine.empty((), d)
         x, target = contiguous(x), contiguous(target)
         errors, ticket = engine.errors.register(INVALID_TARGET, [])
-        compiled(engine, mean, d)(
-            1, outs[0].buffer, outs[1].buffer, x.buffer, target.buffer, errors, ticket, x.offset, target.offset,
-            ignored, target.size, x.shape[1], prod(shape[1:]),
-        )  # fmt: skip
+        buffers = (x.buffer, target.buffer, errors, ticket)
+        numbers = (x.offset, target.offset, ignored, target.size, TARGETS, x.shape[1], prod(shape[1:]))
+        items = -(-target.size // TARGETS)
+        if items <= 1:
+            compiled(engine, mean, d, False)(1, outs[0].buffer, outs[1].buffer, *buffers, *numbers)
+        else:
+            parts = engine.empty((items, 2), float64)
+            compiled(engine, mean, d, True)(items, parts.buffer, *buffers, *numbers)
+            compiled(engine, mean_of_parts, d)(1, outs[0].buffer, outs[1].buffer, parts.buffer, items)
         return outs
 
     return mean_class_loss

@@ -38,7 +38,7 @@ from candelabra_clike.types import CTYPES
 
 SCATTER = {
     name: IndexOutOfBounds(name, RuntimeError, f"scatter(): {OF_DIM}")
-    for name in ("scatter_add", "scatter_src", "scatter_extreme", "scatter_planes")
+    for name in ("scatter_add", "scatter_src", "scatter_extreme", "scatter_planes", "put_planes")
 }
 INDEX_ADD = IndexOutOfBounds("index_add", IndexError, f"index_add(): {OUT_OF_RANGE}: {OF_DIM}")
 INDEX_PUT = IndexOutOfBounds("index_put", INDEX.error, INDEX.text, wraps=True)
@@ -209,6 +209,16 @@ def scatter_planes(x: StridedArray, index: StridedArray, size: int, distinct: bo
     return result
 
 
+def put_planes(x: StridedArray, index: StridedArray, size: int) -> Any:
+    """Zeros with elements assigned along the last dim of planes, on serial devices, which keep their order."""
+    serial = x.engine.traits.serial
+    if not serial or index.shape != x.shape or not size or not plane_kernel.is_applicable(x, index, size, True):
+        return NotImplemented
+    out = x.engine.empty((*x.shape[:-1], size), x.dtype)
+    plane_kernel.fill(out, contiguous(x), contiguous(index), assign_rule(x.dtype), SCATTER["put_planes"], True)
+    return out
+
+
 def zeros(like: StridedArray, shape: tuple[int, ...], d: dtype) -> StridedArray:
     """Return an array of zeros on the device of ``like``."""
     out = like.engine.empty(shape, d)
@@ -316,6 +326,7 @@ def _put_dims(selected: AdvancedIndex, shape: Shape, strides: Shape) -> ScatterD
 KERNELS: dict[str, Any] = {
     "scatter_src": scatter_src, "scatter_src_": scatter_src_, "scatter_add": scatter_add, "scatter_add_": scatter_add_,
     "scatter_extreme": _extreme(False), "scatter_extreme_": _extreme(True), "scatter_planes": scatter_planes,
+    "put_planes": put_planes,
     "index_add": index_add, "index_add_": index_add_, "index_copy": _slices_copied(False),
     "index_copy_": _slices_copied(True), "index_put": index_put, "index_put_": index_put_,
 }  # fmt: skip

@@ -7,7 +7,7 @@ from functools import lru_cache
 from math import prod
 from typing import Any
 
-from candelabra.dtypes import FLOATING, int64
+from candelabra.dtypes import FLOATING, dtype, float32, float64, int64
 
 from candelabra_clike.array import Shape, StridedArray
 from candelabra_clike.device_errors import IndexOutOfBounds
@@ -15,7 +15,10 @@ from candelabra_clike.engine import Engine, Launch
 from candelabra_clike.kernels.copies import contiguous
 from candelabra_clike.kernels.indexing import OF_DIM
 from candelabra_clike.kernels.reductions import DtypeSpecialized
+from candelabra_clike.language import INDEX, cast
+from candelabra_clike.language.kernels import KernelBuilder, built
 from candelabra_clike.layouts import is_wide
+from candelabra_clike.source import Source
 from candelabra_clike.templates.convolutions.window_maxima import WindowForm, text
 
 GRAIN = 4096
@@ -71,8 +74,61 @@ def placed_max_pool(
     return _run(x, tuple(output_size), max(prod(window), 1), (contiguous(starts), tuple(window)))
 
 
+@built("window_starts")
+def starts_source(d: dtype, rank: int, serial: bool, wide: bool) -> Source:
+    """Return the kernel in which a work-item computes the starts of the windows of some planes."""
+    k = KernelBuilder(f"window_starts{rank}d_{d.name}", wide)
+    out, samples = k.writes("out", "i64"), k.reads("samples", d)
+    samples_at, planes, per_item, total = k.numbers("samples_at", "planes", "per_item", "total")
+    dims = range(rank)
+    counts, last = [k.number(f"count{i}", "i32") for i in dims], [k.number(f"last{i}", "i64") for i in dims]
+    steps = [k.number(f"step{i}", samples.type) for i in dims]
+    with k.share("plane", planes, per_item) as plane:
+        first = k.variable("first", plane * total)
+        for dim in dims:
+            number = samples[samples_at + plane * rank + (rank - 1 - dim if rank == 2 else dim)]
+            with k.block():
+                u, count, to = k.let("u", number), counts[dim], k.pointer("to", out, first)
+                origin = k.let("origin", cast("i64", u * steps[dim]))
+                with k.loop("i", 0, count - 1, independent=True) as i:
+                    to[i] = cast("i64", (cast(samples.type, i) + u) * steps[dim]) - origin
+                to[count - 1] = last[dim]
+                k.assign(first, first + cast(INDEX, count))
+    return k.source(group=1 if serial else None)
+
+
+@lru_cache(None)
+def _compiled_starts(engine: Engine, d: dtype, rank: int, wide: bool) -> Launch:
+    return engine.compile(starts_source(d, rank, engine.traits.serial, wide))
+
+
+def window_starts(samples: StridedArray, sizes: Shape, window: Shape, output_size: Shape) -> Any:
+    """The starts of windows in one launch."""
+    engine, rank, total = samples.engine, len(sizes), sum(output_size)
+    matching = len(samples.shape) == 3 and samples.shape[2] == rank
+    if not matching or not min(output_size, default=0) or max(output_size) >= 1 << 31:
+        return NotImplemented  # for the body, which also says what is wrong
+    samples = contiguous(samples)
+    planes = samples.shape[0] * samples.shape[1]
+    out = engine.empty((*samples.shape[:2], total), int64)
+    if out.size:
+        last = [n - k for n, k in zip(sizes, window)]
+        steps = [each / max(m - 1, 1) for each, m in zip(last, output_size)]
+        per_item = max(1, GRAIN // total) if engine.traits.serial else 1
+        _compiled_starts(engine, samples.dtype, rank, is_wide(samples, out))(
+            -(-planes // per_item), out.buffer, samples.buffer, samples.offset, planes, per_item, total, *output_size,
+            *last, *steps,
+        )  # fmt: skip
+    return out
+
+
 def _for(function: Callable[..., Any]) -> DtypeSpecialized:
     return DtypeSpecialized(lambda d: function if d.category == FLOATING else None)
 
 
-KERNELS: dict[str, Any] = {"adaptive_max_pool": _for(adaptive_max_pool), "placed_max_pool": _for(placed_max_pool)}
+KERNELS: dict[str, Any] = {
+    "adaptive_max_pool": _for(adaptive_max_pool),
+    "placed_max_pool": _for(placed_max_pool),
+    # Half types round each step: the body does so.
+    "window_starts": DtypeSpecialized(lambda d: window_starts if d in (float32, float64) else None),
+}

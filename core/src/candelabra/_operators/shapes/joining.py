@@ -166,6 +166,6 @@ def _chunk_cat(tensors: Sequence[Tensor], dim: int, num_chunks: int) -> Tensor:
     chunks = []
     for t in tensors:
         missing = -t.shape[d] % num_chunks
-        padded = constant_pad_nd(t, [0, 0] * (t.ndim - 1 - d) + [0, missing])
+        padded = constant_pad_nd(t, [0, 0] * (t.ndim - 1 - d) + [0, missing]) if missing else t
         chunks.append(reshape(padded, (*t.shape[:d], num_chunks, -1)))
     return cat(chunks, d + 1)

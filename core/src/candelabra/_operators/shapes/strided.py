@@ -6,10 +6,12 @@ from math import prod
 
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._geometry import Geometry, Ints, extent
+from candelabra._layout import is_contiguous_layout
 from candelabra._operators.creation.filled import new_full
 from candelabra._operators.creation.ranges import new_arange
 from candelabra._operators.indexing.advanced import index_put
 from candelabra._operators.indexing.index_operators import index_add, index_select
+from candelabra._operators.shapes.joining import cat
 from candelabra._operators.shapes.reshaping import reshape
 from candelabra._records.record import operator
 from candelabra._records.rules import by
@@ -88,10 +90,23 @@ def strided_scatter(
     input: Tensor, src: Tensor, size: Ints, stride: Ints, storage_offset: int, origin: Layout
 ) -> Tensor:
     """Return ``input`` with the elements that :func:`as_strided` selects from its memory replaced by ``src``."""
+    shape, (strides, offset, *_) = tuple(input.shape), origin
+    if is_contiguous_layout(shape, strides) and is_contiguous_layout(size, stride):
+        return _slice_replaced(input, src, offset, storage_offset)
     memory, positions = _memory(input, size, stride, storage_offset, origin)
     selected = _positions(input, size, stride, storage_offset)
     memory = index_put(memory, (selected,), reshape(src, (prod(size),)))
-    return reshape(index_select(memory, 0, positions), tuple(input.shape))
+    return reshape(index_select(memory, 0, positions), shape)
+
+
+def _slice_replaced(input: Tensor, src: Tensor, offset: int, src_offset: int) -> Tensor:
+    """Return :func:`strided_scatter` of elements without gaps, in order, at offsets in one memory."""
+    count, selected = prod(input.shape), prod(src.shape)
+    first = min(max(src_offset - offset, 0), count)
+    last = max(min(src_offset - offset + selected, count), first)
+    flat, skipped = reshape(input, (count,)), max(offset - src_offset, 0)
+    part = reshape(src, (selected,)).narrow(0, min(skipped, selected), last - first)
+    return reshape(cat([flat.narrow(0, 0, first), part, flat.narrow(0, last, count - last)]), tuple(input.shape))
 
 
 def _strided_adjoint(

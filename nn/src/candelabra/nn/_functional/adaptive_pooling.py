@@ -59,11 +59,10 @@ def _adaptive_avg_pool(rank: int, input: Tensor, output_size: Any) -> Tensor:
     _check_floating(name, input)
     if rank == 3:
         input = float32_on_host(input)
-    out = input
+    single = [lead + i for i, size in enumerate(sizes) if size == 1]
+    out = input.mean(single, True) if single else input
     for i, size in enumerate(sizes):
-        if size == 1:
-            out = out.mean(lead + i, True)
-        elif size != out.shape[lead + i]:
+        if size != out.shape[lead + i]:
             out = resample_by(averages(out.shape[lead + i], size), out, lead + i)
     return out if out is not input else input.clone()
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from candelabra.dtypes import int64
-from candelabra.library import float32_on_host, public, record, shape_of
+from candelabra.library import float32_on_host, public, shape_of
 from candelabra.nn._functional.sizes import Ints
-from candelabra.nn._operators.window_maxima import placed_max_pool
+from candelabra.nn._operators.window_maxima import placed_max_pool, window_starts
 from candelabra.typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from candelabra.typing import Tensor
-
-new_arange, cat = record("new_arange"), record("cat")
 
 NAMES = {2: ("height", "width"), 3: ("time", "height", "width")}
 
@@ -70,30 +68,6 @@ def _check_samples(samples: Tensor, input: Tensor, rank: int, batch: int, channe
         raise RuntimeError(f"Expect _random_samples.size(2) equals to {rank}; got {shape[2]}.")
 
 
-def _starts(sample: Tensor, size: int, count: int, window: int) -> Tensor:
-    """Return where ``count`` windows start (…, count), from numbers in [0, 1) of shape (…, 1).
-
-    The steps between them are rounded down from a common step; the last window ends with the input.
-    """
-    last = sample.new_full((*sample.shape[:-1], 1), size - window, dtype=int64)
-    if count == 1:
-        return last
-    step = (size - window) / (count - 1)
-    number = new_arange(sample, 0, 1, count - 1, dtype=sample.dtype)
-    starts = ((number + sample) * step).to(int64) - (sample * step).to(int64)
-    return cat([starts, last], -1)  # type: ignore[no-any-return]
-
-
-def _first_positions(samples: Tensor, sizes: Ints, kernel: Ints, output: Ints) -> Tensor:
-    """Return where the windows start along each dim, one dim after another: (N, C, sum(output))."""
-    rank, starts = len(sizes), []
-    for dim, (size, window, count) in enumerate(zip(sizes, kernel, output, strict=True)):
-        # PyTorch uses the numbers of images in the order width, height, and those of volumes in the order of the dims.
-        sample = samples.narrow(2, rank - 1 - dim if rank == 2 else dim, 1)
-        starts.append(_starts(sample, size, count, window))
-    return cat(starts, -1)  # type: ignore[no-any-return]
-
-
 def _fractional_max_pool(
     rank: int, input: Tensor, kernel_size: Any, output_size: Any, output_ratio: Any, samples: Tensor | None
 ) -> tuple[Tensor, Tensor]:
@@ -109,14 +83,20 @@ def _fractional_max_pool(
     sizes, channels = shape[len(shape) - rank :], shape[len(shape) - rank - 1]
     batch = shape[0] if len(shape) == rank + 2 else 1
     if samples is None:
-        samples = input.new_zeros((batch, channels, rank)).uniform_()
+        from candelabra import rand_like
+
+        samples = rand_like(input.new_empty((batch, channels, rank)))
     _check_samples(samples, input, rank, batch, channels)
     pooled = (*shape[: len(shape) - rank], *output)
     if 0 in pooled:
         return input.new_zeros(pooled), input.new_zeros(pooled, dtype=int64)
-    starts = _first_positions(samples.detach().narrow(0, 0, batch), sizes, kernel, output)
-    found = placed_max_pool(input.reshape((batch, channels, *sizes)), starts, kernel, output)
-    return found.values.reshape(pooled), found.indices.reshape(pooled)
+    if samples.shape[0] != batch:
+        samples = samples.narrow(0, 0, batch)
+    starts = window_starts(samples, sizes, kernel, output)
+    if len(shape) == rank + 2:
+        return placed_max_pool(input, starts, kernel, output)
+    values, indices = placed_max_pool(input.unsqueeze(0), starts, kernel, output)
+    return values.squeeze(0), indices.squeeze(0)
 
 
 @public(namespace="nn.functional")

@@ -107,6 +107,19 @@ def scatter_planes(input: Tensor, index: Index, size: int, distinct: bool) -> Te
 scatter_planes.vjp(input=lambda g, index: g.gather(g.ndim - 1, index))
 
 
+@operator(by(lambda input, index, size: (*shape_of(input)[:-1], size)), method=False, public=False, out=False)
+def put_planes(input: Tensor, index: Index, size: int) -> Tensor:
+    """Zeros with ``input[..., i]`` assigned at ``[..., index[..., i]]``: shape (*input.shape[:-1], size).
+
+    Of several values with one index the last one stays. Raises ``RuntimeError`` for indices out of bounds.
+    """
+    zeros = input.new_zeros((*input.shape[:-1], size))
+    return zeros.scatter(input.ndim - 1, index, input)
+
+
+put_planes.vjp(input=lambda g, index: g.gather(g.ndim - 1, index))
+
+
 @operator(_pooled, accepts="numeric", method=False, public=False, out=False)
 def sum_pool(input: Tensor, window: Ints, stride: Ints, padding: Ints, dilation: Ints, output_size: Ints) -> Tensor:
     """The sum of each window over the last ``len(window)`` dims; elements outside of the input count as 0."""
@@ -136,5 +149,5 @@ sum_pool_adjoint.vjp(
 )
 
 # All dims before those of the window are treated as one.
-for _record in (max_pool, max_pool_values, scatter_planes, sum_pool, sum_pool_adjoint):
+for _record in (max_pool, max_pool_values, scatter_planes, put_planes, sum_pool, sum_pool_adjoint):
     _record.batched(batching.in_front(_record))

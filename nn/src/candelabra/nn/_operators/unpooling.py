@@ -10,6 +10,7 @@ import math
 from candelabra.dtypes import int64
 from candelabra.library import Autocast, by, highest, operator, shape_of
 from candelabra.nn._functional.sizes import Ints, Sizes, per_dim
+from candelabra.nn._operators.pooling import put_planes
 from candelabra.typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -77,9 +78,9 @@ def _max_unpool(rank: int, input: Tensor, indices: Tensor, *sizes: Any) -> Tenso
     shape = _unpooled_shape(rank, input, indices, *sizes)
     lead = shape[: len(shape) - rank]
     flat = (*lead, math.prod(input.shape[len(lead) :]))
-    zeros = input.new_zeros((*lead, math.prod(shape[len(lead) :])))
-    # scatter() refuses indices out of bounds; the record's check then names the first one.
-    return zeros.scatter(len(lead), indices.reshape(flat), input.reshape(flat)).reshape(shape)
+    # put_planes() refuses indices out of bounds; the record's check then names the first one.
+    out: Tensor = put_planes(input.reshape(flat), indices.reshape(flat), math.prod(shape[len(lead) :])).reshape(shape)
+    return out
 
 
 @operator(

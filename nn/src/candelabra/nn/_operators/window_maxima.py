@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from candelabra.typing import Index, Tensor
 
 Ints = tuple[int, ...]
-new_arange = record("new_arange")
+new_arange, cat = record("new_arange"), record("cat")
 
 
 # -- windows that divide the input ------------------------------------------------------------------------------------
@@ -90,6 +90,34 @@ adaptive_max_pool.vjp(
 
 
 # -- windows at given places ------------------------------------------------------------------------------------------
+@by
+def _starts_shape(samples: Tensor, sizes: Ints, window: Ints, output_size: Ints) -> Ints:
+    return (*shape_of(samples)[:2], sum(output_size))
+
+
+@operator(_starts_shape, result=index, accepts="real floating", method=False, public=False, out=False)
+def window_starts(samples: Tensor, sizes: Ints, window: Ints, output_size: Ints) -> Tensor:
+    """Where windows start, for :func:`placed_max_pool`: (N, C, sum(output_size)), from numbers in [0, 1) (N, C, rank).
+
+    The steps between the starts along a dim are rounded down from a common step, after the number is added; the last
+    window ends with the input. As in PyTorch, the numbers of images are in the order width, height, and those of
+    volumes in the order of the dims.
+    """
+    rank, starts = len(sizes), []
+    for dim, (size, length, count) in enumerate(zip(sizes, window, output_size, strict=True)):
+        sample = samples.narrow(2, rank - 1 - dim if rank == 2 else dim, 1)
+        if count > 1:
+            step = (size - length) / (count - 1)
+            number = new_arange(sample, 0, 1, count - 1, dtype=sample.dtype)
+            starts.append(((number + sample) * step).to(int64) - (sample * step).to(int64))
+        if count:
+            starts.append(sample.new_full((*sample.shape[:-1], 1), size - length, dtype=int64))
+    return cat(starts, -1)
+
+
+window_starts.no_gradient("the result is integers")
+
+
 @by
 def _placed(input: Tensor, starts: Tensor, window: Ints, output_size: Ints) -> Any:
     shape = (*shape_of(input)[:2], *output_size)
