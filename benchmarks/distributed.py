@@ -173,11 +173,12 @@ def step(strategy: str, ranks: int, backward: float, update: float, communicatio
 def held(strategy: str, ranks: int, parameters: float, layers: int, width: float, copies: float) -> float:
     """Return the bytes of parameters, gradients and AdamW's state that a rank holds.
 
-    Parameters and gradients have ``width`` bytes, states 8, float32 copies of the parameters ``copies``.
+    Parameters and gradients have ``width`` bytes, states 8, float32 copies of the parameters ``copies``. ``zero`` sends
+    the parameters from flat copies.
     """
     state = 8.0 + copies
     whole = 2 * width + state
-    each = {"ddp": whole, "zero": 2 * width + state / ranks, "fsdp": whole / ranks}[strategy]
+    each = {"ddp": whole, "zero": 2 * width + state / ranks + width * (ranks > 1), "fsdp": whole / ranks}[strategy]
     gathered = 2 * width / layers if strategy == "fsdp" else 0.0
     return (each + gathered) * parameters
 
