@@ -30,7 +30,7 @@ def _logarithms(concentration: Array, seed: int, offset: int) -> Array:
     return np.where((a > 0) & np.isfinite(a), out, certain)
 
 
-@reference("random_log_gamma")
+@reference("random_log_gamma", rounded_draws=True)
 def logarithms(concentration: Array, seed: int, offset: int) -> Array:
     """Invert the distribution function."""
     return _logarithms(concentration, seed, offset).astype(concentration.dtype)

@@ -21,16 +21,25 @@ AS_GIVEN: Final[set[str]] = set()
 in the operands' own dtype, and never in a wider one. That of a public callable then defines the dtype of the result,
 too."""
 
+ROUNDED_DRAWS: Final[set[str]] = set()
+"""Operators that draw by functions of a library, such as quantiles: those of another library may be rounded otherwise.
+All other draws have one right value."""
 
-def reference(*operators: str, extended: bool = False, as_given: bool = False) -> Callable[[R], R]:
+
+def reference(
+    *operators: str, extended: bool = False, as_given: bool = False, rounded_draws: bool = False
+) -> Callable[[R], R]:
     """Mark a function as the reference of these operators.
 
     ``extended``: it keeps the precision of ``np.longdouble`` and ``np.clongdouble`` arguments; ``as_given``: it must be
-    called in the operands' own dtype. Raises ``ValueError`` if an operator already has a reference.
+    called in the operands' own dtype; ``rounded_draws``: the draws are values of a library's functions. Raises
+    ``ValueError`` if an operator already has a reference.
     """
 
     def mark(function: R) -> R:
         references(dict.fromkeys(operators, function), extended, as_given)
+        if rounded_draws:
+            ROUNDED_DRAWS.update(operators)
         return function
 
     return mark
