@@ -20,20 +20,22 @@ TABLES = sorted({p.stem for root in cd.__path__ for p in Path(root, "_index").gl
 
 
 def test_the_index_is_the_registry() -> None:
-    """For each module, the index lists exactly the declared operators with their outlines, functions, methods and
-    properties."""
+    """For each module, the index lists exactly the declared operators with their outlines, functions and methods, and
+    which of these are properties or unguarded."""
     index.load_all()
     indexed = {m: row for table in TABLES for m, row in import_module(f"candelabra._index.{table}").MODULES.items()}
-    declared: dict[str, tuple[set[str], ...]] = defaultdict(lambda: (set(), set(), set(), set()))
+    declared: dict[str, tuple[set[str], ...]] = defaultdict(lambda: (set(), set(), set(), set(), set()))
     for name, record in OPERATORS.items():
         outline = f"{len(record.schema.parameters)}{'v' * record.view}{'i' * record.inplace}"
         declared[record.declared_in][0].add(f"{name}:{outline}")
     for name, entry in ENTRIES.items():
         declared[entry.declared_in][1].add(name)
-    for name, (entry, _) in METHODS.items():
+    for name, (entry, form) in METHODS.items():
         declared[entry.declared_in][2].add(name)
         if entry.is_property:
             declared[entry.declared_in][3].add(name)
+        elif form == "method":
+            declared[entry.declared_in][4].add(name)
     ours = {module: names for module, names in declared.items() if module.startswith("candelabra.")}
     assert {module: tuple(set(words.split()) for words in row) for module, row in indexed.items()} == ours
 

@@ -58,6 +58,16 @@ def T(input: Tensor) -> Tensor:
     """A property."""
 
 
+@public(is_function=False)
+def small(input: Tensor) -> int:
+    """A method without arguments."""
+
+
+@public(guarded=False)
+def bright(input: Tensor, other: Tensor) -> Tensor:
+    """A method that takes a microsecond."""
+
+
 @public(namespace="linalg", name="linalg_shine", method="shine", factory=True)
 def shine(*size: Shape, dtype: Any = None, device: Any = None) -> Tensor:
     """A factory."""
@@ -116,12 +126,14 @@ def row(distribution: Distribution) -> list[str]:
 
 
 def test_what_a_module_declares(distribution: Distribution) -> None:
-    """Operators, functions with aliases and namespaces, methods with in-place forms, and properties are read."""
-    operators, functions, methods, properties = row(distribution)
+    """Operators, functions with aliases and namespaces, methods with in-place forms, properties, and the methods that
+    are the declared functions are read."""
+    operators, functions, methods, properties, unguarded = row(distribution)
     assert operators == "dim_light:1i flicker:3i flicker_view:1v hidden:1"  # with their outlines
-    assert functions == "blaze each flicker flicker_view glow linalg.shine spark special.dim_light special.glow"
-    assert methods == "T blaze blaze_ each flicker flicker_ glow glow_ shine"
+    assert functions == "blaze bright each flicker flicker_view glow linalg.shine spark special.dim_light special.glow"
+    assert methods == "T blaze blaze_ bright each flicker flicker_ glow glow_ shine small"
     assert properties == "T"
+    assert unguarded == "bright small"
 
 
 def test_signatures_in_stubs(distribution: Distribution) -> None:

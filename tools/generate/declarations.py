@@ -58,6 +58,14 @@ class Declared:
         """Whether it has in-place methods. ``inplace="argument"``: its function has an argument instead."""
         return self.has_inplace_form and self.options.get("inplace") != "argument"
 
+    @property
+    def is_guarded(self) -> bool:
+        """Whether its methods describe errors by the arguments, as ``PublicCallable.guarded`` says."""
+        if self.kind != "public" or self.is_property:
+            return True
+        is_function = self.options.get("is_function", True)
+        return bool(self.options.get("guarded", True) and (is_function or self.functions[0].parameter_count > 1))
+
     def public_names(self) -> list[str]:
         """Return the public functions."""
         if not self.public or not self.options.get("is_function", True):
@@ -90,6 +98,12 @@ class Overload:
     module: Module
     accepted: set[str] | None
     declared: Declared | None = None
+
+    @property
+    def parameter_count(self) -> int:
+        """The number of the function's parameters, one for ``*args``."""
+        given = self.function.args
+        return len(given.posonlyargs) + len(given.args) + len(given.kwonlyargs) + (given.vararg is not None)
 
 
 @dataclass
@@ -230,7 +244,7 @@ def declare_overloads(module: Module, statement: ast.Assign) -> None:
 
 LITERAL = (
     "name", "method", "is_function", "is_property", "namespace", "aliases", "public", "inplace", "out", "factory",
-    "doc",
+    "doc", "guarded",
 )  # fmt: skip
 
 

@@ -34,7 +34,6 @@ from candelabra._layout import (
 )
 from candelabra._layout import layout as layout_type
 from candelabra._overrides import DisableTorchFunctionSubclass, bit_of, converted
-from candelabra._records.lookup import public_function
 from candelabra._size import Size
 from candelabra.dtypes import BY_BIT, DTYPE_MASK, dtype
 
@@ -402,22 +401,6 @@ class Tensor(Methods):
 
         set_data(self, value)
 
-    def share_memory_(self) -> Tensor:
-        """Move the elements to memory that other processes can share, and return the tensor.
-
-        Forked processes, and those that get the tensor through ``multiprocessing``, see each other's writes. Views that
-        were made before keep the old memory. Raises ``RuntimeError`` for a view, and for devices other than the host's.
-        """
-        from candelabra._interchange.sharing import share_memory
-
-        return share_memory(self)
-
-    def is_shared(self) -> bool:
-        """Return whether the elements are in memory that other processes can share; see :meth:`share_memory_`."""
-        from candelabra._interchange.sharing import mapping_of
-
-        return mapping_of(self) is not None
-
     def is_inference(self) -> bool:
         """Return whether the tensor was created in inference mode."""
         return bool(self._keys & INFERENCE)
@@ -449,31 +432,12 @@ class Tensor(Methods):
         """Return the tensor with its first dim in reverse order."""
         return self.flip(0) if self._payload.shape else self
 
-    def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Tensor:
-        """Return the result of a function of NumPy as a tensor, on the host. Booleans become uint8, as in PyTorch."""
-        made: Tensor = public_function("from_numpy")(array.astype("uint8") if array.dtype == bool else array)
-        return made
-
-    def pin_memory(self, device: Any = None) -> Tensor:
-        """Return the tensor itself: no device copies faster from page-locked memory, so none is allocated.
-
-        Raises ``RuntimeError`` for a tensor that is not in the host's memory.
-        """
-        if not instance_of_key(self._keys).capabilities.host:
-            raise RuntimeError(f"cannot pin '{self.type()}': only tensors in the host's memory can be pinned")
-        return self
-
     __hash__ = object.__hash__  # by identity, without a frame: optimizers look up the state of each parameter
 
     def __contains__(self, element: object) -> bool:
         if isinstance(element, (Tensor, int, float, complex)):
             return bool((self == element).any().item())
         raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}.")
-
-    def __repr__(self) -> str:
-        from candelabra._printing import tensor_repr
-
-        return tensor_repr(self)
 
     def __format__(self, spec: str) -> str:
         return self.item().__format__(spec) if self.ndim == 0 else object.__format__(self, spec)

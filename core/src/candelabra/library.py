@@ -44,6 +44,7 @@ if TYPE_CHECKING:  # each at the first use of its name: few programs need the re
     from candelabra._interchange.numpy import dtype_of_array
     from candelabra._keys import AUTOGRAD, DEVICE_SHIFT, EVERY_SIZE, NO_GRAD, OVERRIDE, OWN_KERNELS, VIEW, mode, state
     from candelabra._layout import wrap_dim
+    from candelabra._namespace.index import UNGUARDED_METHODS
     from candelabra._namespace.publishing import members, operator_named
     from candelabra._overrides import disabled_torch_function
     from candelabra._plugins import contributions
@@ -120,7 +121,8 @@ __all__ = [
     "unpromoted", "applied", "build", "conjugate", "indent", "fail", "store", "take_counters", "wrap_dim",
     "check_targets", "batching", "batch_levels", "active_levels",
     # reading
-    "ENTRIES", "METHODS", "OPERATORS", "Entry", "Signature", "Schema", "Parameter", "REQUIRED", "BOUND", "DEVICE",
+    "ENTRIES", "METHODS", "OPERATORS", "UNGUARDED_METHODS", "Entry", "Signature", "Schema", "Parameter",
+    "REQUIRED", "BOUND", "DEVICE",
     "DIFFERENTIABLE", "DIM", "DIMS", "DTYPE", "INDEX", "INDICES", "LIST", "MASK", "OPERAND", "OPTIONAL", "PLAIN",
     "SHAPE", "TENSOR", "bind", "callable_of", "entries", "entry_named", "factory_keywords", "member_for", "members",
     "operator_named", "public_function", "public_names", "title_of", "refusal", "common_dtype", "Explanation",

@@ -29,6 +29,9 @@ references({
     "Tensor.__ceil__": lambda x: math.ceil(number(x)),
     "Tensor.__trunc__": lambda x: math.trunc(number(x)),
     "Tensor.is_pinned": lambda x: False,
+    "Tensor.is_shared": lambda x: False,
+    "Tensor.share_memory_": lambda x: ON_HOST,
+    "Tensor.pin_memory": lambda x, device=None: ON_HOST,
     "Tensor.__copy__": lambda x: x,
     "resolve_conj": lambda x: x,
     "resolve_neg": lambda x: x,
@@ -87,6 +90,12 @@ def dlpack(x: Any, max_version: tuple[int, int] | None = None) -> Any:
 def dlpack_device(x: Any) -> Any:
     """Return NumPy's device as Python's numbers."""
     return tuple(int(part) for part in ON_HOST.__dlpack_device__())
+
+
+@reference("Tensor.__array_wrap__", as_given=True)
+def array_wrap(x: Any, array: Array, context: Any = None) -> Array:
+    """Return the array, bools as uint8."""
+    return array.astype(np.uint8) if array.dtype == bool else array
 
 
 @reference("Tensor.data_ptr")

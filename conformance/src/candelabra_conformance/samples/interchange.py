@@ -162,6 +162,42 @@ def sizes_of_memory(t: Maker) -> Iterator[Sample]:
     yield sample(t(0), of=bool, kind=ZERO_SIZE)
 
 
+@inputs("Tensor.__array_wrap__")
+def results_of_numpy(t: Maker) -> Iterator[Sample]:
+    """Yield arrays that functions of NumPy may return, one of bools among them."""
+    if of_main(t):
+        yield sample(ON_HOST, Fresh("np.arange(3, dtype='int16')"), exact=True)
+        yield sample(ON_HOST, Fresh("np.array([True, False])"), None, exact=True)
+
+
+@inputs("Tensor.share_memory_")
+def memory_to_share(t: Maker) -> Iterator[Sample]:
+    """Yield tensors with elements and without, which keep their elements."""
+    if of_main(t):
+        yield sample(ON_HOST, exact=True)
+
+
+@mistakes("Tensor.share_memory_")
+def views_to_share(t: Maker) -> Iterator[Sample]:
+    """Yield a view."""
+    yield sample(Fresh("cd.ones(3)[1:]"), note="a view")
+
+
+@inputs("Tensor.is_shared")
+def memory_that_is_not_shared(t: Maker) -> Iterator[Sample]:
+    """Yield a tensor in ordinary memory."""
+    if of_main(t):
+        yield sample(ON_HOST)
+
+
+@inputs("Tensor.pin_memory")
+def memory_to_pin(t: Maker) -> Iterator[Sample]:
+    """Yield tensors of the host, which are returned as they are."""
+    if of_main(t):
+        yield sample(ON_HOST, exact=True)
+        yield sample(ON_HOST, None, exact=True)
+
+
 @inputs("Tensor.is_pinned")
 def never_pinned(t: Maker) -> Iterator[Sample]:
     """Yield tensors, which are never pinned."""

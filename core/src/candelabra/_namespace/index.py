@@ -1,8 +1,9 @@
 """The index of public names: the module that declares each name, which is imported at the first use of the name.
 
 Every distribution that declares public names has a generated table, ``candelabra/_index/<distribution>.py``. For each
-module it lists the operators, the public functions, the methods of Tensor, and those that are properties, and the
-imports that some public modules defer. Builds write the table (``hatch_build.py``); in a checkout ``make index`` does.
+module it lists the operators, the public functions, the methods of Tensor, those that are properties or unguarded, and
+the imports that some public modules defer. Builds write the table (``hatch_build.py``); in a checkout ``make index``
+does.
 """
 
 from __future__ import annotations
@@ -37,6 +38,8 @@ FUNCTIONS_IN: Final[dict[str, str]] = {}
 METHODS_IN: Final[dict[str, str]] = {}
 """Method of Tensor → the module that declares it."""
 PROPERTIES: Final[set[str]] = set()
+UNGUARDED_METHODS: Final[set[str]] = set()
+"""Methods of Tensor that are the declared functions themselves; see ``PublicCallable.guarded``."""
 DEFERRED_IMPORTS: Final[dict[str, dict[str, tuple[str, str]]]] = {}
 """Public module → name → the module and the attribute that it imports at the first use; no attribute: the module."""
 _indexed: Final[set[str]] = set()
@@ -61,14 +64,15 @@ def read(path: list[str]) -> bool:
     return len(_read) > before
 
 
-def enter(modules: dict[str, tuple[str, str, str, str]]) -> None:
-    """Add a table: ``{module: (operators, functions, methods, properties)}``, names separated by spaces.
+def enter(modules: dict[str, tuple[str, ...]]) -> None:
+    """Add a table: ``{module: (operators, functions, methods, properties, unguarded methods)}``, names separated by
+    spaces.
 
     An operator's name is followed by a colon, the number of its parameters, and the letters ``v`` of a view and ``i``
     of an operator with an in-place form.
     """
     _indexed.update(modules)
-    for module, (operators, functions, methods, properties) in modules.items():
+    for module, (operators, functions, methods, properties, unguarded) in modules.items():
         for operator in operators.split():
             name, _, outline = operator.partition(":")
             OPERATORS_IN[name] = module
@@ -76,6 +80,7 @@ def enter(modules: dict[str, tuple[str, str, str, str]]) -> None:
         FUNCTIONS_IN.update(dict.fromkeys(functions.split(), module))
         METHODS_IN.update(dict.fromkeys(methods.split(), module))
         PROPERTIES.update(properties.split())
+        UNGUARDED_METHODS.update(unguarded.split())
 
 
 def load(module: str) -> None:

@@ -69,6 +69,7 @@ def install_methods() -> None:
     """Attach every method to Tensor. Called once, at the import of the package."""
     registry.ADDED.append(publish)
     Tensor._constructed = LazyMethod("_constructed", constructor)  # type: ignore[assignment]
+    Tensor.__repr__ = LazyMethod("__repr__", printer)  # type: ignore[assignment]
     for name, (operator, form) in data_model().items():
         setattr(Tensor, name, LazyMethod(name, partial(form_of, operator, form)))
     install_indexed()
@@ -102,6 +103,13 @@ def constructor() -> Any:
     from candelabra._operators.creation.from_data import legacy_tensor
 
     return staticmethod(legacy_tensor)
+
+
+def printer() -> Any:
+    """Return the function behind ``repr(tensor)``, which few programs call."""
+    from candelabra._printing import tensor_repr
+
+    return tensor_repr
 
 
 def form_of(operator: str, form: str) -> Any:

@@ -118,7 +118,7 @@ def is_inference(input: Tensor) -> bool:
     return input.is_inference()
 
 
-@public(method=False)
+@public(method=False, uses="object")
 def detach_(input: Tensor) -> Tensor:
     """Detach the tensor from its graph, in place."""
     return input.detach_()

@@ -14,53 +14,38 @@ from functools import cached_property
 from candelabra._annotations import Any, Final, TypeVar, overload
 from candelabra._codegen.callable_entry import compile_callable
 from candelabra._namespace.index import await_import
-from candelabra._records.registry import ENTRIES, METHODS, Signature, add, dotted, method_names
+from candelabra._records.registry import ENTRIES, METHODS, Entry, Signature, Uses, add
 from candelabra._records.schema import Parameter, read_parameters
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class PublicCallable:
+class PublicCallable(Entry):
     """One public callable: the declared function, and the keywords that the grammar adds to it."""
-
-    is_property: bool
 
     def __init__(
         self,
         function: Callable[..., Any],
         *,
         name: str | None = None,
-        is_function: bool = True,
-        method: bool | str = True,
-        is_property: bool = False,
-        public: bool = True,
-        namespace: str = "",
-        aliases: tuple[str, ...] = (),
         out: bool | str = False,
         factory: bool | tuple[str, ...] = False,
         guarded: bool = True,
         elementwise: bool = False,
+        uses: Uses = "elements",
+        **names: Any,
     ) -> None:
-        self.name: Final = function.__name__ if name is None else name
-        self.title = self.name
-        """What errors call the function: its name, or that of the overload set that it is a member of."""
-        self.doc: Final = function.__doc__ or ""
+        doc = function.__doc__ or ""
+        super().__init__(function.__name__ if name is None else name, doc, function.__module__, **names)
         self.declared: Final = function
-        self.declared_in: Final = function.__module__
         self.parameters: Final[tuple[Parameter, ...]] = read_parameters(getattr(function, "__wrapped__", function))
         self.returns: Final[str] = str(function.__annotations__.get("return"))
-        self.is_function = is_function
-        self.is_property = is_property
-        self.method: Final = method if not namespace or isinstance(method, str) else False
-        self.namespace: Final = namespace
-        self.public: Final = public
-        self.public_name: Final = dotted(self.name, namespace)
-        self.aliases: Final = aliases
         self.out: Final = out
         self.factory: Final = factory
         self.elementwise: Final = elementwise
         """Whether each element of the result depends only on the elements of the tensors at its position."""
-        self.guarded: Final = guarded and not is_property and (is_function or len(self.parameters) > 1)
+        self.uses: Final[Uses] = uses
+        self.guarded: Final = guarded and not self.is_property and (self.is_function or len(self.parameters) > 1)
         """Whether the method, too, describes errors by the arguments. That takes one more frame per call, so methods
         of a microsecond go without: their tensor is one."""
         if not self.doc:
@@ -70,8 +55,7 @@ class PublicCallable:
         """Return ``{method of Tensor: form}``."""
         if not self.public:
             return {}
-        names = method_names(self.name, self.method, self.namespace, self.aliases)
-        return dict.fromkeys(names, "function" if self.guarded else "method")
+        return dict.fromkeys(self.method_names(), "function" if self.guarded else "method")
 
     def form(self, kind: str) -> Callable[..., Any]:
         """Return the function that users call: the declared one with a handler of errors and the grammar's keywords.
@@ -129,7 +113,8 @@ def public(function: Any = None, /, *, is_function: bool = True, **options: Any)
     a microsecond.
 
     ``elementwise``: each element of the result depends only on the elements of the tensors at its position, as those of
-    ``x.to(dtype)``. So a tensor that is divided among devices is processed in parts.
+    ``x.to(dtype)``. So a tensor that is divided among devices is processed in parts. ``uses`` says what a call uses of
+    its tensors, if not their elements; see ``candelabra._records.registry.Uses``.
 
     ``public=False`` declares a member of an overload set, which has no public name of its own.
 

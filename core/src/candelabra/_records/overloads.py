@@ -13,14 +13,12 @@ from candelabra._annotations import Any, Final
 from candelabra._codegen.overloading import compile_overloads
 from candelabra._namespace.index import await_import
 from candelabra._records.callables import PublicCallable
-from candelabra._records.registry import Entry, Signature, add, dotted, method_names
+from candelabra._records.registry import Entry, Signature, add
 from candelabra._records.schema import Parameter
 
 
-class OverloadSet:
+class OverloadSet(Entry):
     """One public name for several entries. The arguments of a call select one of them."""
-
-    is_property = False
 
     def __init__(
         self,
@@ -29,26 +27,14 @@ class OverloadSet:
         *,
         doc: str = "",
         inplace: bool = False,
-        is_function: bool = True,
-        method: bool | str = True,
-        namespace: str = "",
-        aliases: tuple[str, ...] = (),
         declared_in: str = "",
+        **names: Any,
     ) -> None:
-        self.name: Final = name
-        self.title: Final = name
-        """The name in errors."""
         self.members: Final[tuple[tuple[Any, tuple[Parameter, ...]], ...]] = tuple([_member(name, m) for m in members])
         """Each entry with the parameters that its overload accepts."""
-        self.doc: Final = doc or "\n\n".join(dict.fromkeys(entry.doc for entry, _ in self.members))
+        of_members = dict.fromkeys(entry.doc for entry, _ in self.members)
+        super().__init__(name, doc or "\n\n".join(of_members), declared_in, **names)
         self.inplace: Final = inplace
-        self.is_function = is_function
-        self.method: Final = method if not namespace or isinstance(method, str) else False
-        self.namespace: Final = namespace
-        self.public: Final = True
-        self.public_name: Final = dotted(name, namespace)
-        self.aliases: Final = aliases
-        self.declared_in: Final = declared_in
         self._forms: dict[str, Callable[..., Any]] = {}
         for entry, _ in self.members:
             if not entry.public:
@@ -56,7 +42,7 @@ class OverloadSet:
 
     def methods(self) -> dict[str, str]:
         """Return ``{method of Tensor: form}``."""
-        names = method_names(self.name, self.method, self.namespace, self.aliases)
+        names = self.method_names()
         return dict.fromkeys(names, "function") | {f"{name}_": "inplace" for name in names if self.inplace}
 
     def form(self, kind: str) -> Callable[..., Any]:
@@ -119,6 +105,5 @@ def overloads(name: str, *members: Any, **options: Any) -> OverloadSet:
 
     module = sys._getframe(1).f_globals["__name__"]
     made = OverloadSet(name, members, declared_in=module, **options)
-    entry: Entry = made
-    add(entry)
+    add(made)
     return made

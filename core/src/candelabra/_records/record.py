@@ -17,7 +17,7 @@ from candelabra._namespace.index import OPERATORS_IN, await_import, note
 from candelabra._records.autocasting import Autocast, lists_of
 from candelabra._records.derivative import Rule, checked_rules, checked_tangent
 from candelabra._records.promotion import Promotion, common, same
-from candelabra._records.registry import OPERATORS, Signature, add, dotted, method_names
+from candelabra._records.registry import OPERATORS, Entry, Signature, Uses, add
 from candelabra._records.schema import Schema, read_schema
 from candelabra.dtypes import dtype
 
@@ -90,7 +90,7 @@ class OutTable(DispatchTable):
         return writing_kernel(self.operator, key)
 
 
-class Operator(Generic[P, R]):
+class Operator(Entry, Generic[P, R]):
     """The record of an operator. It can be called; users call :attr:`function`, which is compiled at the first use."""
 
     # What the methods below declare, if anything:
@@ -118,24 +118,17 @@ class Operator(Generic[P, R]):
         elementwise: bool | None = None,
         inplace: bool | str | None = None,
         out: bool | str | None = None,
-        is_function: bool = True,
-        method: bool | str = True,
-        is_property: bool = False,
         random: bool = False,
         data_dependent: bool = False,
         ordered: bool = False,
-        public: bool = True,
-        namespace: str = "",
-        aliases: tuple[str, ...] = (),
+        uses: Uses = "elements",
         autocast: Autocast | str | None = None,
+        **names: Any,
     ) -> None:
-        self.name: Final = function.__name__.rstrip("_") if name is None else name
-        self.title = self.name
-        """The operator's name in errors: its own, or the public name of the overload set that contains it."""
-        self.doc: Final = function.__doc__ or ""
+        own_name = function.__name__.rstrip("_") if name is None else name
+        super().__init__(own_name, function.__doc__ or "", function.__module__, **names)
         self.schema: Final[Schema] = read_schema(function)
         self.declared: Final = function
-        self.declared_in: Final = function.__module__
         self.body: Final = None if _is_primitive(function) else function
         self.rule: Final = rule
         self.check: Final = check
@@ -158,19 +151,12 @@ class Operator(Generic[P, R]):
         """Whether the function has an argument ``inplace``, as PyTorch's activations have, and no in-place method."""
         has_out = self.schema.named("out") is None and self.schema.result is None and not view
         self.out: Final = has_out if out is None else out
-        self.is_function = is_function
-        self.method: Final = method if not namespace or isinstance(method, str) else False
-        self.is_property = is_property
         self.random: Final = random
         self.data_dependent: Final = data_dependent
         self.ordered: Final = ordered
         """Whether a call has an effect outside of this process, whose order matters, as collectives have. A graph has
         the call as one node, which it neither removes, nor merges with another, nor moves past another such node."""
-        self.public: Final = public
-        self.namespace: Final = namespace
-        self.public_name: Final = dotted(self.name, namespace)
-        self.aliases: Final = aliases
-        """Further public names, ``"arccos"`` or ``"special.expit"``. A name without a dot is also a method."""
+        self.uses: Final[Uses] = uses
         self.autocast: Final = lists_of(self.name, autocast)
         """The operator's lists of ``autocast``, or None; see ``candelabra._records.autocasting``."""
         self.rules: dict[tuple[str, ...], Rule] = {}
@@ -262,7 +248,7 @@ class Operator(Generic[P, R]):
         """Return ``{method of Tensor: form}``."""
         if not self.public:
             return {}
-        functions = method_names(self.name, self.method, self.namespace, self.aliases)
+        functions = self.method_names()
         inplace = [*([] if self.namespace else [self.name]), *(alias for alias in self.aliases if "." not in alias)]
         has_methods = self.inplace and not self.inplace_argument
         return dict.fromkeys(functions, "function") | {f"{name}_": "inplace" for name in inplace if has_methods}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from candelabra._annotations import TYPE_CHECKING, Any, Final, Protocol
+from candelabra._annotations import TYPE_CHECKING, Any, Final, Literal
 from candelabra._namespace import index
 from candelabra._records.schema import REQUIRED, Parameter
 
@@ -26,6 +26,10 @@ METHODS: Final[dict[str, tuple[Entry, str]]] = {}
 ADDED: Final[list[Callable[[Entry], Callable[[], None]]]] = []
 """Functions that are called with each new entry. Each returns its undo function."""
 
+
+Uses = Literal["elements", "memory", "dtype", "object"]
+"""What a call uses of its tensors: their elements; the place of these in memory (address, strides, size), or another
+memory that it gives them; only dtype and device; or only the object, its history and attributes."""
 
 FACTORY_KEYWORDS: Final = (
     "out=None", "layout=None", "pin_memory=False", "requires_grad=False", "memory_format=None",
@@ -73,60 +77,65 @@ class Signature:
         return f"({', '.join([*words, *(['*'] if added and not keyword_only else []), *added])}) -> {self.returns}"
 
 
-class Entry(Protocol):
+class Entry:
     """The declaration of a public name: a record, an overload set or a public callable."""
 
-    @property
-    def name(self) -> str:
+    def __init__(
+        self,
+        name: str,
+        doc: str,
+        declared_in: str,
+        *,
+        is_function: bool = True,
+        method: bool | str = True,
+        is_property: bool = False,
+        public: bool = True,
+        namespace: str = "",
+        aliases: tuple[str, ...] = (),
+    ) -> None:
+        self.name: Final = name
         """The Python identifier: ``linalg_inv`` for ``linalg.inv``."""
-        ...
-
-    @property
-    def public_name(self) -> str:
-        """The name of the function, with its namespace."""
-        ...
-
-    @property
-    def aliases(self) -> tuple[str, ...]:
-        """Further public names. A name without a dot is also a method."""
-        ...
-
-    @property
-    def doc(self) -> str:
+        self.title = name
+        """What errors call the function: its name, or that of the overload set that it is a member of."""
+        self.doc: Final = doc
         """The documentation."""
-        ...
-
-    @property
-    def public(self) -> bool:
-        """False for records that have no public name of their own."""
-        ...
-
-    @property
-    def is_function(self) -> bool:
-        """False for an entry that is only a method."""
-        ...
-
-    @property
-    def is_property(self) -> bool:
-        """Whether its methods are properties."""
-        ...
-
-    @property
-    def declared_in(self) -> str:
+        self.declared_in: Final = declared_in
         """The module that declares the entry."""
-        ...
+        self.is_function: Final = is_function
+        """False for an entry that is only a method."""
+        self.method: Final = method if not namespace or isinstance(method, str) else False
+        self.is_property: Final = is_property
+        """Whether its methods are properties."""
+        self.public: Final = public
+        """False for entries that have no public name of their own."""
+        self.namespace: Final = namespace
+        self.public_name: Final = dotted(name, namespace)
+        """The name of the function, with its namespace."""
+        self.aliases: Final = aliases
+        """Further public names, ``"arccos"`` or ``"special.expit"``. A name without a dot is also a method."""
 
-    def methods(self) -> dict[str, str]:
-        """Return ``{method of Tensor: form}``."""
-        ...
+    def method_names(self) -> list[str]:
+        """Return the names of the entry's methods: its own name and its aliases without a dot.
 
-    def form(self, kind: str) -> Callable[..., Any]:
-        """Return the ``"function"`` or the ``"inplace"`` form."""
-        ...
+        A function of a namespace is not a method under its own name, but it is under an alias of the top namespace.
+        """
+        own = [self.method if isinstance(self.method, str) else self.name] if self.method else []
+        aliases = [alias for alias in self.aliases if "." not in alias] if self.method or self.namespace else []
+        return own + aliases
 
-    def signatures(self) -> tuple[Signature, ...]:
-        """Return the signatures of the function, in the order in which they are tried."""
-        ...
+    if TYPE_CHECKING:  # each kind of entry defines these
+
+        def methods(self) -> dict[str, str]:
+            """Return ``{method of Tensor: form}``."""
+            ...
+
+        def form(self, kind: str) -> Callable[..., Any]:
+            """Return the ``"function"`` or the ``"inplace"`` form."""
+            ...
+
+        def signatures(self) -> tuple[Signature, ...]:
+            """Return the signatures of the function, in the order in which they are tried."""
+            ...
 
 
 def add(entry: Entry) -> None:
@@ -177,15 +186,6 @@ def outline(name: str) -> index.OperatorOutline:
 def title_of(entry: Entry) -> str:
     """Return the title of an entry: its public name ``linalg.inv``, or ``Tensor.T`` if it is only a method."""
     return entry.public_name if entry.is_function else f"Tensor.{next(iter(entry.methods()))}"
-
-
-def method_names(name: str, method: bool | str, namespace: str, aliases: tuple[str, ...]) -> list[str]:
-    """Return the names of an entry's methods: its own name and its aliases without a dot.
-
-    A function of a namespace is not a method under its own name, but it is under an alias of the top namespace.
-    """
-    own = [method if isinstance(method, str) else name] if method else []
-    return [*own, *(alias for alias in aliases if "." not in alias)] if method or namespace else []
 
 
 def dotted(name: str, namespace: str) -> str:

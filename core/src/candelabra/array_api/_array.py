@@ -15,7 +15,6 @@ from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._layout import wrap_dim
 from candelabra._namespace.publishing import BINARY, COMPARISONS, UNARY
 from candelabra._operators.conversion.dtype_and_device import to_device
-from candelabra._operators.conversion.interchange import __array_namespace__
 from candelabra._records.lookup import public_function
 from candelabra._records.registry import OPERATORS
 from candelabra._tensor import Tensor
@@ -108,7 +107,6 @@ class Array(Tensor):
         self.copy_(product)
         return self
 
-    __array_namespace__ = __array_namespace__
     __hash__ = Tensor.__hash__
 
 

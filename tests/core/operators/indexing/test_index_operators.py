@@ -112,7 +112,11 @@ def test_nonzero_in_both_forms() -> None:
     out = cd.empty(0, dtype=cd.int64)
     assert cd.nonzero(cd.tensor(MASK), as_tuple=False, out=out) is out
     same(out, np.argwhere(MASK))
-    with pytest.raises(RuntimeError, match="nonzero does not support the out kwarg when as_tuple is True"):
+    indices = (cd.empty(0, dtype=cd.int64), cd.empty(0, dtype=cd.int64))
+    cd.nonzero(cd.tensor(MASK), as_tuple=True, out=indices)
+    for actual, expected in zip(indices, np.nonzero(MASK), strict=True):
+        same(actual, expected)
+    with pytest.raises(TypeError, match=r"nonzero\(\): argument 'out' must be a tuple of 2 Tensors"):
         cd.nonzero(cd.tensor(MASK), as_tuple=True, out=out)
 
 

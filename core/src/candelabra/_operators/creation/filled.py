@@ -62,7 +62,7 @@ def number_of(value: Number | Tensor) -> Number:
 
 
 # -- tensors like an operand, for the bodies of operators --------------------------------------------------------------
-@operator(by(lambda input, size, *_: check_sizes(size)), promote=unpromoted, out=False, public=False)
+@operator(by(lambda input, size, *_: check_sizes(size)), promote=unpromoted, out=False, uses="dtype", public=False)
 def new_full(input: Tensor, size: Shape, fill_value: Number, *, dtype: DType | None = None) -> Tensor:
     """Return a tensor of shape ``size`` filled with ``fill_value``, on the device of ``input``, by default in its
     dtype.
@@ -75,7 +75,7 @@ for _record in (full, new_full):
     _record.no_gradient("computed from numbers")
 
 
-@public(public=False, factory=("layout", "pin_memory", "requires_grad"))
+@public(public=False, factory=("layout", "pin_memory", "requires_grad"), uses="dtype")
 def new_full_on_device(
     input: Tensor, size: Shape, fill_value: Number | Tensor, *, dtype: DType | None = None, device: Device = None
 ) -> Tensor:
@@ -111,14 +111,14 @@ def ones(*size: Shape, dtype: DType | None = None, device: Device = None) -> Ten
     return full.function(size, 1, dtype=get_default_dtype() if dtype is None else dtype, device=device)
 
 
-@public(is_function=False, factory=("layout", "pin_memory", "requires_grad"))
+@public(is_function=False, factory=("layout", "pin_memory", "requires_grad"), uses="dtype")
 def new_zeros(input: Tensor, *size: Shape, dtype: DType | None = None, device: Device = None) -> Tensor:
     """Return a tensor of shape ``size`` filled with 0, by default with the dtype and on the device of this tensor."""
     target = input._instance if device is None else device
     return full.function(size, 0, dtype=dtype or input.dtype, device=target)
 
 
-@public(is_function=False, factory=("layout", "pin_memory", "requires_grad"))
+@public(is_function=False, factory=("layout", "pin_memory", "requires_grad"), uses="dtype")
 def new_ones(input: Tensor, *size: Shape, dtype: DType | None = None, device: Device = None) -> Tensor:
     """Return a tensor of shape ``size`` filled with 1, by default with the dtype and on the device of this tensor."""
     target = input._instance if device is None else device

@@ -142,7 +142,7 @@ def scalar_tensor(s: Number, *, dtype: DType | None = None, device: Device = Non
 
 
 # -- like another tensor ----------------------------------------------------------------------------------------------
-@public(is_function=False, factory=("layout", "pin_memory", "requires_grad"))
+@public(is_function=False, factory=("layout", "pin_memory", "requires_grad"), uses="dtype")
 def new_tensor(input: Tensor, data: Any, *, dtype: DType | None = None, device: Device = None) -> Tensor:
     """Return a new tensor of ``data``, by default with the dtype and on the device of this tensor."""
     if hasattr(data, "_payload"):

@@ -44,7 +44,7 @@ def empty_like(input: Tensor, *, dtype: DType | None = None, device: Device = No
     return allocated(tuple(input._payload.shape), dtype or input.dtype, input._instance if device is None else device)
 
 
-@public(is_function=False, factory=("layout", "pin_memory", "requires_grad"))
+@public(is_function=False, factory=("layout", "pin_memory", "requires_grad"), uses="dtype")
 def new_empty(input: Tensor, *size: Shape, dtype: DType | None = None, device: Device = None) -> Tensor:
     """Return an uninitialized tensor of shape ``size``, by default with the dtype and on the device of this tensor."""
     return allocated(size, dtype or input.dtype, input._instance if device is None else device)
@@ -75,7 +75,7 @@ def empty_strided(
     return _allocated_strided(size, stride, dtype or get_default_dtype(), device)
 
 
-@public(is_function=False, factory=("layout", "pin_memory", "requires_grad"))
+@public(is_function=False, factory=("layout", "pin_memory", "requires_grad"), uses="dtype")
 def new_empty_strided(
     input: Tensor, size: Sequence[int], stride: Sequence[int], *, dtype: DType | None = None, device: Device = None
 ) -> Tensor:

@@ -82,7 +82,7 @@ def _strided_replaced(input: Tensor, src: Tensor, *layout: Any) -> Ints:
     return shape_of(input)
 
 
-@operator(_strided_replaced, promote=unpromoted, result=by_arguments, out=False)
+@operator(_strided_replaced, promote=unpromoted, result=by_arguments, out=False, uses="memory")
 def as_strided_scatter(
     input: Tensor, src: Tensor, size: Shape, stride: Shape, storage_offset: StorageOffset = None, origin: Origin = None
 ) -> Tensor:

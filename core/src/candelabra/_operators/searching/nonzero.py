@@ -26,17 +26,12 @@ def nonzero(input: Tensor) -> Tensor:
     ...
 
 
-def nonzero_tuple(input: Tensor, *, as_tuple: bool, out: Tensor | None = None) -> Tensor | tuple[Tensor, ...]:
-    """Return a 1-d tensor of indices for each dim with ``as_tuple``; a 0-d tensor is treated as a vector.
-
-    Raises ``RuntimeError`` for ``out`` with ``as_tuple``.
-    """
+@public(out="exact", public=False)
+def nonzero_tuple(input: Tensor, *, as_tuple: bool) -> Tensor | tuple[Tensor, ...]:
+    """Return a 1-d tensor of indices for each dim with ``as_tuple``; a 0-d tensor is treated as a vector."""
     if not as_tuple:
-        return nonzero.function(input, out=out)
-    if out is not None:
-        raise RuntimeError("nonzero does not support the out kwarg when as_tuple is True")
-    rows = nonzero(input if input.ndim else input.reshape(1))
-    return tuple(rows.unbind(1))
+        return nonzero(input)
+    return tuple(nonzero(input if input.ndim else input.reshape(1)).unbind(1))
 
 
 nonzero_overloads = overloads("nonzero", nonzero, nonzero_tuple, aliases=("argwhere",))

@@ -137,7 +137,7 @@ def unfold_copy(input: Tensor, dimension: Dim, size: int, step: int) -> Tensor:
     return clone.canonical(windows.unfold(input, dimension, size, step))
 
 
-@operator(shape_of_view(strided.as_strided), method=False, out="disjoint")
+@operator(shape_of_view(strided.as_strided), method=False, out="disjoint", uses="memory")
 def as_strided_copy(
     input: Tensor, size: Shape, stride: Shape, storage_offset: StorageOffset = None, origin: Origin = None
 ) -> Tensor:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from candelabra.typing import Shape
 
 
-@public(is_function=False)
+@public(is_function=False, uses="memory")
 def resize_(input: Tensor, *sizes: Shape, memory_format: memory_format | None = None) -> Tensor:
     """Change the shape of the tensor in place, to C order (or ``memory_format``), over its memory or a larger copy of
     it.
@@ -68,13 +68,13 @@ def _memory_size(input: Tensor, instance: Instance) -> int:
     return offset + extent(tuple(base._payload.shape), strides)
 
 
-@public
+@public(uses="memory")
 def resize_as_(input: Tensor, the_template: Tensor, *, memory_format: memory_format | None = None) -> Tensor:
     """Return ``input.resize_(the_template.shape)``."""
     return resize_(input, tuple(the_template.shape), memory_format=memory_format)
 
 
-@public(is_function=False)
+@public(is_function=False, uses="memory")
 def set_(
     input: Tensor,
     source: Tensor | None = None,
@@ -105,7 +105,7 @@ def set_(
     return input
 
 
-@public(is_function=False)
+@public(is_function=False, uses="memory")
 def is_set_to(input: Tensor, tensor: Tensor) -> bool:
     """Return whether both tensors have the same memory, offset, sizes and strides.
 

@@ -41,7 +41,10 @@ def _strided_geometry(
 
 
 @operator(
-    by(lambda input, *arguments: _strided_geometry((), (), 0, *arguments)[0]), view=_strided_geometry, inplace=True
+    by(lambda input, *arguments: _strided_geometry((), (), 0, *arguments)[0]),
+    view=_strided_geometry,
+    inplace=True,
+    uses="memory",
 )
 def as_strided(
     input: Tensor, size: Shape, stride: Shape, storage_offset: StorageOffset = None, origin: Origin = None

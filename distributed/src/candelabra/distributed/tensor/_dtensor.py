@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import candelabra as cd
 from candelabra import Tensor
@@ -12,7 +12,7 @@ from candelabra.backend import contiguous_strides
 from candelabra.distributed.device_mesh import DeviceMesh
 from candelabra.distributed.tensor._movements import moved
 from candelabra.distributed.tensor.placement_types import Placement, Replicate, Shard, bounds
-from candelabra.library import OVERRIDE
+from candelabra.library import OVERRIDE, UNGUARDED_METHODS
 from candelabra.overrides import DisableTorchFunctionSubclass
 
 
@@ -195,13 +195,7 @@ def _whole_method(name: str) -> Callable[..., Any]:
     return method
 
 
-DIRECT_METHODS: Final = (
-    "__ceil__", "__complex__", "__float__", "__floor__", "__getitem__", "__index__", "__int__",
-    "__setitem__", "__trunc__", "contiguous", "data_ptr", "fill_", "flatten", "is_nonzero", "item", "reshape",
-    "storage", "to", "tolist", "untyped_storage", "zero_",
-)  # fmt: skip
-"""The methods that are no operators, and whose calls no entry passes to ``__torch_function__``."""
-for _name in DIRECT_METHODS:
+for _name in UNGUARDED_METHODS - vars(DTensor).keys():  # no entry passes their calls to ``__torch_function__``
     setattr(DTensor, _name, _whole_method(_name))
 
 

@@ -36,17 +36,6 @@ from candelabra.library import (
 )
 from candelabra.overrides import DisableTorchFunctionSubclass
 
-WITHOUT_DATA: Final = frozenset(("new_empty", "new_empty_strided", "new_full", "new_ones", "new_tensor", "new_zeros"))
-"""Operations that read the dtype and the device of their tensor only."""
-OF_OBJECT: Final = frozenset(("detach_",))
-"""Operations that change the tensor's history and not its elements."""
-OF_MEMORY: Final = frozenset((
-    "numpy", "data_ptr", "storage", "untyped_storage", "__dlpack__", "__array__",
-    "share_memory_", "set_", "resize_", "resize_as_", "addbmm_", "as_strided", "as_strided_", "as_strided_copy",
-    "as_strided_scatter",
-))  # fmt: skip
-"""Operations on the memory of a tensor, of which a DTensor has a part: its address, its strides, or another size."""
-
 
 class _Thread(threading.local):
     """Whether plain tensors count as replicas, and the meshes whose first rank draws random numbers."""
@@ -85,20 +74,19 @@ def result_of(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[
             f"{name}: got mixed candelabra.Tensor and DTensor, need to convert all Tensors to DTensor before calling "
             "distributed operators! Use distribute_tensor() or DTensor.from_local(), or compute on to_local()"
         )
-    if name in OF_MEMORY:
+    record = _record_of(function, args, kwargs)
+    uses = "elements" if record is None else record.uses
+    if uses == "memory":
         raise NotImplementedError(
             f"{name}(): a rank has a part of the memory of a DTensor: call it on to_local() or on full_tensor()"
         )
     with DisableTorchFunctionSubclass():
-        if name in OF_OBJECT:
+        if uses == "object":
             return function(*args, **kwargs)
-        replicas = not any(_is_divided(part) for part in dtensors)
-        if (
-            replicas
-            or name in WITHOUT_DATA
-            or (not mixed and _have_same_placement(dtensors) and _is_elementwise(function, args, kwargs))
-        ):
-            return _of_parts(function, dtensors, args, kwargs)
+        if uses == "dtype" or not any(_is_divided(part) for part in dtensors):
+            return _of_parts(function, dtensors, args, kwargs, divided=False)
+        if record is not None and record.elementwise and not mixed and _have_same_placement(dtensors):
+            return _of_parts(function, dtensors, args, kwargs, divided=True)
         return _of_wholes(function, dtensors, args, kwargs)
 
 
@@ -115,12 +103,14 @@ def _have_same_placement(dtensors: list[DTensor]) -> bool:
     return len(places) == 1 and not any(split.placement.is_partial() for part in dtensors for split in part._splits)
 
 
-def _is_elementwise(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Return whether the record or the public callable that serves a call is declared elementwise."""
+def _record_of(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Operator[..., Any] | PublicCallable | None:
+    """Return the record or the public callable that serves a call; None for a method of the class."""
     entry = _entry_of(function)
     if isinstance(entry, OverloadSet):
         entry = member_for(entry, args, kwargs)
-    return isinstance(entry, (Operator, PublicCallable)) and entry.elementwise
+    return entry if isinstance(entry, (Operator, PublicCallable)) else None
 
 
 @cache
@@ -135,12 +125,11 @@ def _entry_of(function: Callable[..., Any]) -> Any:
 
 
 # -- on the parts -----------------------------------------------------------------------------------------------------
-def _of_parts(function: Callable[..., Any], dtensors: list[DTensor], args: Any, kwargs: Any) -> Any:
+def _of_parts(function: Callable[..., Any], dtensors: list[DTensor], args: Any, kwargs: Any, *, divided: bool) -> Any:
     """Return the result on the parts, which has the place of the divided tensors, or replicas of another shape."""
     locals_ = {id(part): part.to_local() for part in dtensors}
     uses = [Use(part, locals_[id(part)], locals_[id(part)]._version) for part in dtensors]
     like = next((part for part in dtensors if _is_divided(part)), dtensors[0])
-    divided = _is_divided(like) and function.__name__ not in WITHOUT_DATA
     with _draws(like):
         result = function(*_mapped(args, locals_), **_mapped(kwargs, locals_))
     for use in uses:

@@ -194,7 +194,7 @@ addbmm.vjp(
 )
 
 
-@public(is_function=False)
+@public(is_function=False, uses="memory")
 def addbmm_(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
     """Compute :func:`addbmm` in place. Unlike other in-place forms, it changes the shape of a tensor that broadcasts.
 
