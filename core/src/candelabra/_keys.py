@@ -64,9 +64,6 @@ TRACING: Final = 1 << 71
 """Mode: a tracer records the kernels that run; see ``candelabra._graph.tracing``."""
 DEVICE_SHIFT: Final = 72
 """From here up: one bit per device instance, assigned at the first use of the device."""
-MODE_MASK: Final = (
-    NO_GRAD | INFERENCE_MODE | NO_OVERRIDE | FUNCTION_MODE | KERNEL_MODES | PACK | ANOMALY | LAYER_MASK | TRACING
-)
 
 
 class ThreadState(threading.local):

@@ -33,7 +33,7 @@ class CType(NamedTuple):
 
 
 def _ctype(d: dtype) -> CType:
-    if d.name in ("float16", "bfloat16"):
+    if d.is_half:
         return CType("u16", "f32", "f16" if d.name == "float16" else "bf16")
     if d.name == "bool":
         return CType("u8", "u8", "bool")

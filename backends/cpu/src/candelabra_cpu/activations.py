@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from candelabra_cpu.numpy_kernels import binary_kernel, numpy_kernel
-from candelabra_cpu.precision import elementwise_in_float64
+from candelabra_cpu.precision import elementwise_in_float64, is_half
 
 
 def relu(x: Any) -> Any:
@@ -64,7 +64,7 @@ def _rounded_once(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], A
     """Return the kernel of a function that computes half types in float32, as all other kernels do."""
 
     def kernel(grad: Any, out: Any) -> Any:
-        if out.dtype.itemsize != 2:
+        if not is_half(out):
             return function(grad, out)
         return function(np.asarray(grad, np.float32), out.astype(np.float32)).astype(out.dtype)
 

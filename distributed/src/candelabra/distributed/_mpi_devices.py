@@ -11,8 +11,6 @@ from candelabra.distributed.engine import DeviceCommunicator, Message
 from candelabra.library import open_device
 from mpi4py import MPI
 
-HALVES = ("float16", "bfloat16")
-
 
 class MPIDeviceCommunicator(DeviceCommunicator):
     """A communicator of MPI for the memory of one device.
@@ -36,7 +34,7 @@ class MPIDeviceCommunicator(DeviceCommunicator):
         self._comm.Bcast(own, root)
 
     def all_reduce(self, buffer: Tensor, dtype: str, op: str) -> None:
-        wide = buffer.float() if dtype in HALVES else buffer
+        wide = buffer.float() if buffer.dtype.is_half else buffer
         self._instance.backend.synchronize(self._instance.index)
         self._comm.Allreduce(MPI.IN_PLACE, [wide, self._dtypes[wide.dtype.name]], self._ops[op])
         if wide is not buffer:

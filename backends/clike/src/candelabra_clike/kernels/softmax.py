@@ -87,7 +87,7 @@ def _logsumexp_for(d: dtype) -> Callable[..., StridedArray] | None:
 
 
 ALONG: dict[str, Callable[[dtype], RowProgram]] = {
-    "softmax": lambda d: SOFTMAX if d.itemsize > 2 else SOFTMAX_OF_HALVES,
+    "softmax": lambda d: SOFTMAX_OF_HALVES if d.is_half else SOFTMAX,
     "log_softmax": lambda d: LOG_SOFTMAX,
     "softmax_backward": lambda d: SOFTMAX_BACKWARD,
     "log_softmax_backward": lambda d: LOG_SOFTMAX_BACKWARD,

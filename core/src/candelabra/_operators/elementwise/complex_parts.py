@@ -7,10 +7,9 @@ from candelabra._layout import broadcast_shapes
 from candelabra._operators.shapes.joining import cat
 from candelabra._operators.shapes.views import view_as_complex
 from candelabra._records.autocasting import Autocast
-from candelabra._records.promotion import unpromoted
+from candelabra._records.promotion import to_complex, unpromoted
 from candelabra._records.record import operator
 from candelabra._records.rules import checked_pointwise, shape_of
-from candelabra.dtypes import complex64, complex128, dtype
 
 if TYPE_CHECKING:
     from candelabra.typing import Tensor
@@ -24,12 +23,8 @@ def _check_parts(first: Any, second: Any) -> None:
         raise RuntimeError(f"Expected object of scalar type {one} but got scalar type {two} for second argument")
 
 
-def _complex_of(d: dtype) -> dtype:
-    return complex128 if d.itemsize == 8 else complex64
-
-
 @operator(
-    checked_pointwise(_check_parts), promote=unpromoted, result=_complex_of, method=False, inplace=False, out="exact"
+    checked_pointwise(_check_parts), promote=unpromoted, result=to_complex, method=False, inplace=False, out="exact"
 )
 def complex(real: Tensor, imag: Tensor) -> Tensor:
     """``real + i * imag``, broadcast; complex64 for float32 and float16, complex128 for float64."""
@@ -45,7 +40,7 @@ def complex(real: Tensor, imag: Tensor) -> Tensor:
 @operator(
     checked_pointwise(_check_parts),
     promote=unpromoted,
-    result=_complex_of,
+    result=to_complex,
     method=False,
     inplace=False,
     autocast=Autocast(host="float32"),

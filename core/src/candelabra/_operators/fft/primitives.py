@@ -11,7 +11,7 @@ from candelabra._annotations import TYPE_CHECKING, Any, Final
 from candelabra._operators.conversion.dtype_and_device import cast
 from candelabra._operators.creation.filled import new_full
 from candelabra._operators.shapes.joining import cat
-from candelabra._records.promotion import real_part
+from candelabra._records.promotion import real_part, to_complex
 from candelabra._records.record import operator
 from candelabra._records.rules import by, like_input, shape_of
 from candelabra.dtypes import dtype
@@ -34,10 +34,6 @@ def wide(d: dtype) -> dtype:
     return d
 
 
-def _complex_of(d: Any) -> Any:
-    return d.to_complex()
-
-
 def _with_last(shape: Ints, dim: Ints, size: int) -> Ints:
     return tuple(size if i == dim[-1] else s for i, s in enumerate(shape))
 
@@ -57,7 +53,7 @@ def _spectrum_shape(input: Tensor, dim: Ints, norm: str, onesided: bool) -> Ints
     return _with_last(shape, dim, shape[dim[-1]] // 2 + 1) if onesided else shape
 
 
-@operator(_spectrum_shape, promote=wide, accepts="real floating", result=_complex_of, public=False, out=False)
+@operator(_spectrum_shape, promote=wide, accepts="real floating", result=to_complex, public=False, out=False)
 def fft_r2c(input: Tensor, dim: Ints, norm: str, onesided: bool) -> Tensor:
     """Return the transform of real numbers; ``onesided`` omits the redundant half of the last dim."""
     ...

@@ -58,7 +58,7 @@ def floating(name: str, *, half: bool = False) -> Callable[[dtype], dtype]:
     def promote(d: dtype) -> dtype:
         if d.category < FLOATING:
             raise RuntimeError(f"{name}: Expected a floating point or complex tensor as input. Got {d.title}")
-        if not half and d.name in ("float16", "bfloat16"):
+        if not half and d.is_half:
             raise RuntimeError(f"{name}: Low precision dtypes not supported. Got {d.title}")
         return d
 

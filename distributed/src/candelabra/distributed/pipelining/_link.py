@@ -8,14 +8,10 @@ from typing import Any, Final
 import candelabra as cd
 from candelabra import Tensor
 from candelabra import distributed as dist
+from candelabra.dtypes import ALL
 
 HEADER: Final = 64
 """The length of a header in integers."""
-DTYPES: Final = (
-    "bool", "uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64", "float16", "bfloat16", "float32",
-    "float64", "complex64", "complex128",
-)  # fmt: skip
-"""The dtypes by their numbers in a header."""
 
 
 class StageLink:
@@ -29,7 +25,7 @@ class StageLink:
         """Begin to send tensors; None for one that does not exist."""
         numbers = [len(tensors)]
         for tensor in tensors:
-            described = [] if tensor is None else [tensor.dim(), DTYPES.index(tensor.dtype.name), *tensor.shape]
+            described = [] if tensor is None else [tensor.dim(), tensor.dtype.order, *tensor.shape]
             numbers += described or [-1]
         if len(numbers) > HEADER:
             raise ValueError(f"a stage cannot send {len(tensors)} tensors of {numbers[1::2]} dims in one message")
@@ -52,7 +48,7 @@ class StageLink:
             if rank < 0:
                 found.append(None)
                 continue
-            dtype = getattr(cd, DTYPES[next(numbers)])
+            dtype = ALL[next(numbers)]
             tensor = cd.empty([next(numbers) for _ in range(rank)], dtype=dtype, device=self._device)
             dist.recv(tensor, group=self._group, group_src=self._peer)
             found.append(tensor)

@@ -335,11 +335,7 @@ def rms_norm(input: Tensor, normalized_shape: Shape, weight: Tensor | None = Non
     """
     dims = normalized_dims(input, normalized_shape, weight, None)
     wide: Tensor = cast(input, dtype=float32) if input.dtype.is_half else input
-    out = wide * ((wide * wide).mean(dims, True) + (_EPSILONS[input.dtype.name] if eps is None else eps)).rsqrt()
+    out = wide * ((wide * wide).mean(dims, True) + (2.0 ** (1 - wide.dtype.digits) if eps is None else eps)).rsqrt()
     if weight is not None:
         out = out * weight
     return narrowed(out, input)
-
-
-_EPSILONS = dict.fromkeys(("float16", "bfloat16", "float32", "complex64"), 2.0**-23)
-_EPSILONS |= dict.fromkeys(("float64", "complex128"), 2.0**-52)
