@@ -1,8 +1,8 @@
 """Judge all bad calls, and write the report.
 
-``python tools/bad_calls.py --report docs/reports/bad-calls.md`` calls every public function with one argument spoilt,
-and compares with PyTorch's verdicts in ``tests/core/bad_calls/verdicts.txt``. The counts may only fall: a test compares
-them with the report. With ``--journal`` an interrupted run goes on with the function at which it stopped.
+``python tools/bad_calls.py --report docs/reports/bad-calls.md`` calls every public function with one wrong argument. It
+compares the results with PyTorch's verdicts in ``tests/core/bad_calls/verdicts.txt``. The counts may only fall: a test
+compares them with the report. With ``--journal`` an interrupted run goes on with the function at which it stopped.
 """
 
 from __future__ import annotations

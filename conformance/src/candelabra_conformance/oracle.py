@@ -266,7 +266,7 @@ def _distance(moved: Array, want: Array) -> Array:
         apart = np.abs(moved - want)
         same = (moved == want) | (np.isnan(moved) & np.isnan(want))
     with np.errstate(over="ignore"):
-        # From 80 bits, in which a distance may be larger than any float64.
+        # Extended precision (80 bits) holds distances that overflow in float64.
         distance: Array = np.where(same, 0.0, np.where(np.isnan(apart), np.inf, apart)).astype(np.float64)
     return distance
 

@@ -108,7 +108,7 @@ def kernels(xp: Any, dtypes: Mapping[Any, Any]) -> dict[str, Callable[..., Any]]
 def _check_matrix(x: Any) -> None:
     """Raise ``ValueError`` for an array that is no matrix, which some functions of some namespaces take."""
     if x.ndim < 2:
-        raise ValueError(f"a matrix is due, got an array of shape {x.shape}")
+        raise ValueError(f"expected a matrix of two or more dims, got an array of shape {x.shape}")
 
 
 def _hermitian_from_triangle(xp: Any, x: Any, uplo: str) -> Any:

@@ -62,7 +62,7 @@ class LKJCholesky(Distribution):
         rows = cd.arange(2, self.dim + 1, device=self.concentration.device)
         exponents = 2 * (self.concentration - 1).unsqueeze(-1) + self.dim - rows
         unnormalized = (exponents * value.diagonal(dim1=-1, dim2=-2)[..., 1:].log()).sum(-1)
-        # The normalizer of page 1999, with a product of gamma functions as a multivariate one.
+        # The normalizer on page 1999 of the paper; its product of gamma functions is a multivariate gamma function.
         size = self.dim - 1
         last = self.concentration + 0.5 * size
         log_gammas = (last - 0.5).mvlgamma(size) - last.lgamma() * size

@@ -125,7 +125,7 @@ def _extremum_along(d: dtype) -> Callable[..., Any] | None:
     def kernel(t: StridedArray, x: StridedArray, dim: Shape | None, largest: bool, keepdim: bool) -> Any:
         check_not_empty("amax" if largest else "amin", x.shape, dim or None)
         if t.shape != x.shape:
-            raise RuntimeError("the tangent has another shape")
+            raise RuntimeError(f"the tangent has the shape {tuple(t.shape)}, but its tensor has {tuple(x.shape)}")
         dims = dim or tuple(range(len(x.shape)))
         rows = row_kernel(EXTREMA[largest], d)([t, x], x.shape, dims)
         return _reduced(rows, reduced_shape(x.shape, dims, keepdim))
@@ -139,7 +139,7 @@ def _variance_along(d: dtype) -> Callable[..., Any] | None:
 
     def kernel(t: StridedArray, x: StridedArray, dim: Shape | None, correction: float, keepdim: bool) -> Any:
         if t.shape != x.shape:
-            raise RuntimeError("the tangent has another shape")
+            raise RuntimeError(f"the tangent has the shape {tuple(t.shape)}, but its tensor has {tuple(x.shape)}")
         dims = tuple(range(len(x.shape))) if dim is None else dim
         divisor = float(max(prod([x.shape[d] for d in dims]) - correction, 0))
         rows = row_kernel(VARIANCE, d)([t, x], x.shape, dims, (divisor,))
@@ -159,7 +159,7 @@ def _two_along(program: RowProgram) -> DtypeSpecialized:
 
         def kernel(t: StridedArray, x: StridedArray, dim: Shape | None, keepdim: bool) -> Any:
             if t.shape != x.shape:
-                raise RuntimeError("the tangent has another shape")
+                raise RuntimeError(f"the tangent has the shape {tuple(t.shape)}, but its tensor has {tuple(x.shape)}")
             dims = tuple(range(len(x.shape))) if dim is None else dim
             return _reduced(rows([t, x], x.shape, dims), reduced_shape(x.shape, dims, keepdim))
 
@@ -177,7 +177,7 @@ def _product_along(d: dtype) -> Callable[..., Any] | None:
         if not x.engine.traits.serial:
             return NotImplemented
         if t.shape != x.shape:
-            raise RuntimeError("the tangent has another shape")
+            raise RuntimeError(f"the tangent has the shape {tuple(t.shape)}, but its tensor has {tuple(x.shape)}")
         dims = tuple(range(len(x.shape))) if dim is None else dim
         slope, product = _reduced(rows([t, x], x.shape, dims), reduced_shape(x.shape, dims, keepdim))
         return product, slope
@@ -206,7 +206,7 @@ def _cumulative_product_along(d: dtype) -> Callable[..., Any] | None:
 
     def kernel(t: StridedArray, x: StridedArray, dim: int) -> Any:
         if t.shape != x.shape:
-            raise RuntimeError("the tangent has another shape")
+            raise RuntimeError(f"the tangent has the shape {tuple(t.shape)}, but its tensor has {tuple(x.shape)}")
         return tuple(scanning([x, t], dim))
 
     return kernel
@@ -287,7 +287,7 @@ def _scatter_extreme_along(d: dtype) -> Callable[..., Any] | None:
         include_self: bool,
     ) -> Any:
         if t.shape != x.shape or (t_src is not None and t_src.shape != src.shape):
-            raise RuntimeError("the tangent has another shape")
+            raise RuntimeError(f"the tangent has the shape {tuple(t.shape)}, but its tensor has {tuple(x.shape)}")
         out, slope = x.engine.empty(x.shape, d), x.engine.empty(x.shape, d)
         if not x.size:
             return out, slope

@@ -57,7 +57,7 @@ def extension(folder: Path) -> None:
     made = folder / "_launch.abi3.so"
     newest = max(file.stat().st_mtime for file in folder.glob("*.[chp]*") if file != made)
     if not made.exists() or made.stat().st_mtime < newest:
-        # By its path: to import the package is to import the module that is not there yet.
+        # The file is run by its path, since the package imports the module that does not exist yet.
         runpy.run_path(str(folder / "build.py"))["build"](folder)
         print("native: the extension module is compiled")
 

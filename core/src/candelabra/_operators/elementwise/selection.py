@@ -9,7 +9,7 @@ from candelabra._interchange.nested import fitted
 from candelabra._keys import SCALAR_BITS
 from candelabra._operators.conversion.copies import filled
 from candelabra._operators.conversion.dtype_and_device import cast
-from candelabra._operators.conversion.python_numbers import number_for
+from candelabra._operators.conversion.python_numbers import OVERFLOW, number_for
 from candelabra._records.callables import public
 from candelabra._records.overloads import overloads
 from candelabra._records.promotion import by_arguments, unpromoted
@@ -89,7 +89,7 @@ def _value_for(input: Tensor, value: Any) -> Any:
         return number_for(value, input.dtype)
     _check_masked_value(value)
     if value.is_complex() and not input.is_complex():
-        raise RuntimeError(f"value cannot be converted to type {input.dtype.name} without overflow")
+        raise RuntimeError(OVERFLOW.format(input.dtype.c_name))
     return value if value.dtype is input.dtype else cast(value, dtype=input.dtype)
 
 
