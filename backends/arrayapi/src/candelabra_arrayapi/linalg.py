@@ -25,46 +25,6 @@ def kernels(xp: Any, dtypes: Mapping[Any, Any]) -> dict[str, Callable[..., Any]]
     Without int32, the dtype of ``info``, the factorizations with ``info`` have no kernel.
     """
     linalg = xp.linalg
-    int32 = next((v for k, v in dtypes.items() if k.name == "int32"), None)
-
-    def with_info(out: Any) -> tuple[Any, Any]:
-        failed = xp.any(~xp.isfinite(out), axis=(-2, -1))
-        return out, xp.astype(failed, int32)
-
-    def cholesky_ex(x: Any, upper: bool) -> tuple[Any, Any]:
-        return with_info(linalg.cholesky(_hermitian_from_triangle(xp, x, "U" if upper else "L"), upper=upper))
-
-    def nan_for_nan(x: Any, out: Any) -> Any:
-        """Return ``out`` with NaN for each matrix of ``x`` that has a NaN."""
-        undefined = xp.any(xp.isnan(x), axis=(-2, -1), keepdims=True)
-        return xp.where(undefined, xp.asarray(nan, dtype=out.dtype, **same_device(out)), out)
-
-    def inv_ex(x: Any) -> tuple[Any, Any]:
-        return with_info(nan_for_nan(x, linalg.inv(x)))
-
-    def solve_ex(a: Any, b: Any) -> tuple[Any, Any]:
-        _check_matrix(b)
-        if a.shape[:-2] != b.shape[:-2]:  # the standard broadcasts these dims, CuPy does not
-            batch = broadcast_shapes(a.shape[:-2], b.shape[:-2])
-            a, b = (xp.broadcast_to(x, (*batch, *x.shape[-2:])) for x in (a, b))
-        return with_info(nan_for_nan(a, linalg.solve(a, b)))
-
-    def complex_result(x: Any) -> Any:
-        """Return ``x`` as complex numbers: some namespaces return real numbers if all imaginary parts are 0."""
-        if xp.isdtype(x.dtype, "complex floating"):
-            return x
-        return xp.astype(
-            x, next(held for d, held in dtypes.items() if d.is_complex and x.dtype == real_parts.get(d.name))
-        )
-
-    real_parts = {d.to_complex().name: held for d, held in dtypes.items() if d.is_floating_point and not d.is_half}
-
-    def eig(x: Any) -> tuple[Any, Any]:
-        values, vectors = linalg.eig(x)
-        return complex_result(values), complex_result(vectors)
-
-    def eigvals(x: Any) -> Any:
-        return complex_result(linalg.eigvals(x))
 
     def qr(x: Any, mode: str) -> tuple[Any, Any]:
         q, r = linalg.qr(x, mode="reduced" if mode == "r" else mode)
@@ -73,13 +33,6 @@ def kernels(xp: Any, dtypes: Mapping[Any, Any]) -> dict[str, Callable[..., Any]]
     def svd(x: Any, full_matrices: bool) -> tuple[Any, Any, Any]:
         u, s, vh = linalg.svd(x, full_matrices=full_matrices)
         return u, s, vh
-
-    def eigh(x: Any, uplo: str) -> tuple[Any, Any]:
-        values, vectors = linalg.eigh(_hermitian_from_triangle(xp, x, uplo))
-        return values, vectors
-
-    def eigvalsh(x: Any, uplo: str) -> Any:
-        return linalg.eigvalsh(_hermitian_from_triangle(xp, x, uplo))
 
     def slogdet(x: Any) -> tuple[Any, Any]:
         sign, log = linalg.slogdet(x)
@@ -95,14 +48,72 @@ def kernels(xp: Any, dtypes: Mapping[Any, Any]) -> dict[str, Callable[..., Any]]
             return xp.any(xp.logical_and(x, y), axis=axis)
         return xp.vecdot(x, y, axis=axis)
 
-    table = {
-        "linalg_qr": qr, "linalg_eig": eig, "linalg_eigvals": eigvals,
-        "linalg_svd": svd, "linalg_svdvals": linalg.svdvals, "linalg_eigh": eigh, "linalg_eigvalsh": eigvalsh,
-        "linalg_det": linalg.det, "linalg_slogdet": slogdet, "linalg_vecdot": vecdot,
+    int32 = next((v for k, v in dtypes.items() if k.name == "int32"), None)
+    return {
+        "linalg_qr": qr, "linalg_svd": svd, "linalg_svdvals": linalg.svdvals, "linalg_det": linalg.det,
+        "linalg_slogdet": slogdet, "linalg_vecdot": vecdot,
+        **_eigenvalues(xp, dtypes),
+        **(_with_info(xp, int32) if int32 is not None else {}),
     }  # fmt: skip
-    if int32 is not None:
-        table |= {"linalg_cholesky_ex": cholesky_ex, "linalg_inv_ex": inv_ex, "linalg_solve_ex": solve_ex}
-    return table
+
+
+def _eigenvalues(xp: Any, dtypes: Mapping[Any, Any]) -> dict[str, Callable[..., Any]]:
+    """Return the kernels of eigenvalues, with and without eigenvectors."""
+    linalg = xp.linalg
+    real_parts = {d.to_complex().name: held for d, held in dtypes.items() if d.is_floating_point and not d.is_half}
+
+    def complex_result(x: Any) -> Any:
+        """Return ``x`` as complex numbers: some namespaces return real numbers if all imaginary parts are 0."""
+        if xp.isdtype(x.dtype, "complex floating"):
+            return x
+        return xp.astype(
+            x, next(held for d, held in dtypes.items() if d.is_complex and x.dtype == real_parts.get(d.name))
+        )
+
+    def eig(x: Any) -> tuple[Any, Any]:
+        values, vectors = linalg.eig(x)
+        return complex_result(values), complex_result(vectors)
+
+    def eigvals(x: Any) -> Any:
+        return complex_result(linalg.eigvals(x))
+
+    def eigh(x: Any, uplo: str) -> tuple[Any, Any]:
+        values, vectors = linalg.eigh(_hermitian_from_triangle(xp, x, uplo))
+        return values, vectors
+
+    def eigvalsh(x: Any, uplo: str) -> Any:
+        return linalg.eigvalsh(_hermitian_from_triangle(xp, x, uplo))
+
+    return {"linalg_eig": eig, "linalg_eigvals": eigvals, "linalg_eigh": eigh, "linalg_eigvalsh": eigvalsh}
+
+
+def _with_info(xp: Any, int32: Any) -> dict[str, Callable[..., Any]]:
+    """Return the kernels whose last result is ``info``, of the dtype ``int32``."""
+    linalg = xp.linalg
+
+    def with_info(out: Any) -> tuple[Any, Any]:
+        failed = xp.any(~xp.isfinite(out), axis=(-2, -1))
+        return out, xp.astype(failed, int32)
+
+    def nan_for_nan(x: Any, out: Any) -> Any:
+        """Return ``out`` with NaN for each matrix of ``x`` that has a NaN."""
+        undefined = xp.any(xp.isnan(x), axis=(-2, -1), keepdims=True)
+        return xp.where(undefined, xp.asarray(nan, dtype=out.dtype, **same_device(out)), out)
+
+    def cholesky_ex(x: Any, upper: bool) -> tuple[Any, Any]:
+        return with_info(linalg.cholesky(_hermitian_from_triangle(xp, x, "U" if upper else "L"), upper=upper))
+
+    def inv_ex(x: Any) -> tuple[Any, Any]:
+        return with_info(nan_for_nan(x, linalg.inv(x)))
+
+    def solve_ex(a: Any, b: Any) -> tuple[Any, Any]:
+        _check_matrix(b)
+        if a.shape[:-2] != b.shape[:-2]:  # the standard broadcasts these dims, CuPy does not
+            batch = broadcast_shapes(a.shape[:-2], b.shape[:-2])
+            a, b = (xp.broadcast_to(x, (*batch, *x.shape[-2:])) for x in (a, b))
+        return with_info(nan_for_nan(a, linalg.solve(a, b)))
+
+    return {"linalg_cholesky_ex": cholesky_ex, "linalg_inv_ex": inv_ex, "linalg_solve_ex": solve_ex}
 
 
 def _check_matrix(x: Any) -> None:
