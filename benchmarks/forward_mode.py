@@ -14,6 +14,7 @@ import argparse
 import json
 import time
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,7 +29,7 @@ from rich.table import Table
 MARK = 2.5
 """The largest time of ``jvp`` that is aimed at, in forward passes."""
 RULES = ("declared", "pointwise", "linear", "reduction", "view")
-"""The kinds of tangent rules. Composites without one run their body, and are as good as their parts."""
+"""The kinds of tangent rules. Composites without one, ``body``, run their body, and are as good as their parts."""
 SETUP = """
 cd.manual_seed(0)
 n = 1 << 20
@@ -107,11 +108,17 @@ def best_time(call: Callable[[], Any], seconds: float) -> float:
     return best
 
 
-def calls(op: Any, arguments: str) -> list[Callable[[], Any]]:
-    """Return the operator, and ``jvp`` of it along the first and along all floating arguments, as calls."""
+@cache
+def tensors() -> dict[str, Any]:
+    """Return the names of :data:`SETUP`."""
     names: dict[str, Any] = {"cd": cd}
     exec(SETUP, names)
-    args = list(eval(f"({arguments},)", names))
+    return names
+
+
+def calls(op: Any, arguments: str) -> list[Callable[[], Any]]:
+    """Return the operator, and ``jvp`` of it along the first and along all floating arguments, as calls."""
+    args = list(eval(f"({arguments},)", tensors()))
     positions = [i for i, arg in enumerate(args) if _differentiable(arg)]
     return [lambda: op(*args), *[derivative(op, args, part) for part in (positions[:1], positions)]]
 
@@ -185,7 +192,7 @@ def main() -> None:
     """Measure and print, and with ``--json`` write the figures to a file."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="", help="operators whose name contains this")
-    parser.add_argument("--kind", choices=RULES, help="operators with this kind of rule")
+    parser.add_argument("--kind", choices=(*RULES, "body"), help="operators with this kind of rule")
     parser.add_argument("--seconds", type=float, default=0.1, help="CPU time for each figure")
     parser.add_argument("--json", help="write the figures to this file")
     arguments = parser.parse_args()

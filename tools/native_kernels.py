@@ -109,10 +109,11 @@ def programs() -> Iterator[tuple[str, Program]]:
     from benchmarks.operator_calls import CALLS, FORMS, LARGE, SETUP
     from benchmarks.operators import LEFT_OUT
     from benchmarks.processor import PROCESSOR
+    from benchmarks.transforms import TRANSFORMS
 
     for name, optimizer in OPTIMIZERS.items():
         yield name, partial(run_optimizer, optimizer)
-    for case in [*CASES, *PROCESSOR]:
+    for case in [*CASES, *PROCESSOR, *TRANSFORMS]:
         yield case.name, partial(run_case, case)
     for sizes in SIZES.values():
         for name, model in MODELS.items():

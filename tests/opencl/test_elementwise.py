@@ -158,6 +158,8 @@ def test_results_larger_than_the_caches_are_the_same(cacheless: cd.device, dtype
         assert cd.equal((a + 1).cpu(), b + 1)
         assert cd.equal((a == a[0]).cpu(), b == b[0])
         assert cd.equal(a.to(cd.complex64).cpu(), b.to(cd.complex64))
+    row, column = host[:size].unsqueeze(0), host[:3].unsqueeze(1)
+    assert cd.equal((row.to(cacheless) * column.to(cacheless)).cpu(), row * column)
 
 
 def test_only_memory_bound_kernels_bypass_the_caches(cacheless: cd.device) -> None:

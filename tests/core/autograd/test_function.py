@@ -232,3 +232,31 @@ def test_misuse() -> None:
 
     with pytest.raises(TypeError, match="save_for_backward can only save variables, but argument 0 is of type int"):
         Saves.apply(leaf([1.0]))
+
+
+def test_outputs_without_gradients_can_be_saved() -> None:
+    """The positions that a sort returns serve its backward pass, once and twice."""
+
+    class Sort(Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            values, order = x.sort()
+            ctx.mark_non_differentiable(order)
+            ctx.save_for_backward(order)
+            return values, order
+
+        @staticmethod
+        def backward(ctx: Any, g: Any, _: Any) -> Any:
+            (order,) = ctx.saved_tensors
+            return cd.zeros_like(g).scatter(0, order, g)
+
+    x = leaf([0.5, -1.0, 2.0, 0.1])
+    values, order = Sort.apply(x)
+    (first,) = grad((values**3).sum(), x, create_graph=True)
+    assert cd.allclose(first, 3 * x**2)
+    assert cd.allclose(grad(first.sum(), x)[0], 6 * x)
+    values, order = Sort.apply(x)
+    assert not order.requires_grad
+    order.zero_()
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        values.sum().backward()

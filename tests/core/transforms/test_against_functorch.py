@@ -10,7 +10,7 @@ import pytest
 from candelabra import Tensor, vmap
 from candelabra.func import grad, jvp, vjp
 
-from tests.core.transforms.loops import tensor
+from tests.core.transforms.comparing import tensor
 
 
 def test_the_function_of_cotangents_can_be_differentiated(rng: np.random.Generator) -> None:

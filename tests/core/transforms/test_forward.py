@@ -1,4 +1,4 @@
-"""``func.jvp``, ``jacfwd``, ``hessian`` and ``linearize``, alone and composed, against differences and reverse mode."""
+"""``func.jvp``, ``jacfwd`` and ``hessian``, alone and composed, against differences and reverse mode."""
 
 from __future__ import annotations
 
@@ -10,27 +10,11 @@ import candelabra as cd
 import numpy as np
 import pytest
 from candelabra import Tensor, func, vmap
-from candelabra.autograd import Function
-from candelabra.func import grad, hessian, jacfwd, jacrev, jvp, linearize, vjp
-from candelabra.library import record
+from candelabra.func import grad, hessian, jacfwd, jacrev, jvp, vjp
+
+from tests.core.transforms.comparing import close, difference, tensor
 
 F = cd.nn.functional
-
-
-def tensor(rng: np.random.Generator, *shape: int) -> Tensor:
-    """Return float64 numbers."""
-    return cd.tensor(rng.standard_normal(shape))
-
-
-def close(a: Tensor, b: Tensor, tolerance: float = 1e-10) -> bool:
-    """Compare in float64."""
-    return a.shape == b.shape and cd.allclose(a, b, rtol=tolerance, atol=tolerance)
-
-
-def difference(f: Callable[[Tensor], Tensor], x: Tensor, t: Tensor) -> Tensor:
-    """Return the central difference of a function along a tangent, with an error of order step⁴ (five points)."""
-    h = 1e-3
-    return (8 * (f(x + h * t) - f(x - h * t)) - f(x + 2 * h * t) + f(x - 2 * h * t)) / (12 * h)
 
 
 def written(x: Tensor) -> Tensor:
@@ -156,19 +140,6 @@ def test_containers_aux_and_several_outputs(rng: np.random.Generator) -> None:
     assert jacfwd(lambda x: x * 2)(cd.tensor(3.0)).item() == 2
 
 
-def test_linearize_is_the_derivative_at_a_point(rng: np.random.Generator) -> None:
-    """The function that it returns is linear, and equal to jvp; its tangents are checked."""
-    x, t, u = tensor(rng, 4, 3), tensor(rng, 4, 3), tensor(rng, 4, 3)
-    f = FUNCTIONS["softmax"]
-    out, derivative = linearize(f, x)
-    assert close(out, f(x))
-    assert close(derivative(t), jvp(f, (x,), (t,))[1])
-    assert close(derivative(t + 2 * u), derivative(t) + 2 * derivative(u))
-    assert close(vmap(derivative)(cd.stack([t, u]))[1], derivative(u))
-    with pytest.raises(RuntimeError, match=r"jvp_fn\(\*tangents\): Expected tangent to have the same shape as primal"):
-        derivative(t[0])
-
-
 def test_a_captured_tensor_keeps_its_gradient(rng: np.random.Generator) -> None:
     """Tangents are differentiable with respect to primals, tangents and captured tensors of the outer level."""
     x, t, w = (tensor(rng, 3).requires_grad_() for _ in range(3))
@@ -233,51 +204,6 @@ def test_dual_tensors_are_shown_with_their_tangents() -> None:
     assert shown == ["DualTensor(lvl=1, value=\n    tensor(2.)\n    tangent=\n    tensor(1.)\n)"]
 
 
-X = cd.ones(3)
-MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
-    "primals": (lambda: jvp(cd.sin, X, X), "Expected primals to be a tuple"),
-    "no primals": (lambda: jvp(lambda: X, (), ()), "Expected primals to contain at least one Tensor."),
-    "structure": (
-        lambda: jvp(cd.sin, (X,), (X, X)),
-        "Expected primals and tangents to have the same python structure",
-    ),
-    "shape": (
-        lambda: jvp(cd.sin, (X,), (cd.ones(4),)),
-        r"Expected tangent to have the same shape as primal at flattened position 0: primal has shape \[3\], tangent "
-        r"has shape \[4\]",
-    ),
-    "dtype": (
-        lambda: jvp(cd.sin, (X,), (X.double(),)),
-        "Expected tangent to have the same dtype as primal at flattened position 0: primal has dtype",
-    ),
-    "number": (lambda: jvp(cd.sin, (1.0,), (1.0,)), "Expected primals to only contain Tensors, got <class 'float'>"),
-    "integers": (
-        lambda: jvp(cd.sin, (X.long(),), (X.long(),)),
-        "Expected primals to have a floating or complex dtype, as only those have derivatives, got candelabra.int64",
-    ),
-    "output": (
-        lambda: jvp(lambda x: 3, (X,), (X,)),
-        r"expected f\(\*primals\) to return only tensors, got unsupported",
-    ),
-    "aux": (lambda: jvp(cd.sin, (X,), (X,), has_aux=True), r"output of function f should be a tuple: \(output, aux\)"),
-    "strict": (
-        lambda: jvp(lambda x: cd.ones(2), (X,), (X,), strict=True),
-        "The output of f is independent of the inputs",
-    ),
-    "complex Jacobian": (lambda: jacfwd(cd.sin)(X + 0j), "jacfwd: Expected all inputs to be real but received complex"),
-    "argnums": (lambda: jacfwd(cd.sin, 1)(X), "Got argnum=1, but only 1 positional inputs"),
-}
-
-
-@pytest.mark.parametrize("name", MISTAKES)
-def test_mistakes_are_named(name: str) -> None:
-    """Errors name the function, what it expects, and what it got."""
-    call, text = MISTAKES[name]
-    with pytest.raises(RuntimeError, match=text):
-        call()
-    assert (X * 2).tolist() == [2, 2, 2]
-
-
 def test_complex_derivatives(rng: np.random.Generator) -> None:
     """Holomorphic functions and those of real and imaginary parts, against differences; vjp is the adjoint."""
     z = cd.complex(tensor(rng, 4), tensor(rng, 4))
@@ -297,251 +223,8 @@ def test_dropout_has_the_tangents_of_what_it_keeps() -> None:
     assert 0 < out.count_nonzero().item() < 50
 
 
-class Quartic(Function):
-    """``x³ y``, without a rule for forward mode; the second output is a constant."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, y: Tensor) -> Any:
-        ctx.save_for_backward(x, y)
-        return x.detach() ** 3 * y, x.detach()
-
-    @staticmethod
-    def backward(ctx: Any, g: Tensor, _: Tensor) -> Any:
-        x, y = ctx.saved_tensors
-        return g * 3 * x**2 * y, g * x**3
-
-
-class Declared(Function):
-    """A square whose forward rule has a factor that nothing else has."""
-
-    result: Any = None
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor) -> Any:
-        ctx.save_for_forward(x)
-        return x**2 if Declared.result is None else (x, x)
-
-    @staticmethod
-    def jvp(ctx: Any, t: Tensor) -> Any:
-        return 100 * ctx.saved_tensors[0] * t
-
-
-def test_custom_functions_have_tangents() -> None:
-    """Those of their jvp, or of backward, differentiated; also nested, under vmap, and under grad."""
-    x, t = cd.tensor([2.0]), cd.tensor([1.0])
-    f = lambda x: Quartic.apply(x, x)[0]  # noqa: E731
-    along = lambda x: jvp(f, (x,), (t,))[1]  # noqa: E731
-    assert [part.item() for part in jvp(f, (x,), (t,))] == [16, 32]
-    assert not along(x).requires_grad
-    assert not x.requires_grad
-    assert jvp(along, (x,), (t,))[1].item() == 48
-    assert grad(lambda x: along(x).sum())(x).item() == 48
-    assert jvp(grad(lambda x: f(x).sum()), (x,), (t,))[1].item() == 48
-    assert vmap(lambda x: jvp(f, (x,), (t[0],))[1])(x).item() == 32
-    assert jvp(Declared.apply, (x,), (t,))[1].item() == 200
-    Declared.result = "two outputs"
-    try:
-        with pytest.raises(
-            RuntimeError, match=r"Declared\.jvp returned .*: expected a tuple with a tangent or None for"
-        ):
-            jvp(Declared.apply, (x,), (t,))
-    finally:
-        Declared.result = None
-    with pytest.raises(NotImplementedError, match=r"Function\.jvp is not implemented: forward mode differentiates"):
-        Function.jvp(None)
-
-
 def test_names() -> None:
     """The public names are those of torch.func, and the missing one says why."""
     assert {"hessian", "jacfwd", "jvp", "linearize"} <= set(dir(func))
     with pytest.raises(NotImplementedError, match=r"func\.functionalize\(\): it removes in-place operators"):
         func.functionalize(abs)
-
-
-def test_linearize_runs_the_function_once(rng: np.random.Generator) -> None:
-    """Its derivative composes with grad and jvp, keeps gradients of captured tensors, and is zero for constants."""
-    x, t, w = tensor(rng, 3), tensor(rng, 3), tensor(rng, 3).requires_grad_()
-    calls: list[int] = []
-
-    def f(x: Tensor, y: Tensor) -> dict[str, Tensor]:
-        calls.append(1)
-        return {"out": (x * w).sin() * y, "constant": cd.ones(2), "rows": x.argsort()}
-
-    _, derivative = linearize(f, x, t)
-    for tangents in ((t, x), (x, t)):
-        found = derivative(*tangents)
-        expected = jvp(lambda x, y: (x * w).sin() * y, (x, t), tangents)[1]
-        assert close(found["out"], expected)
-        gradients = [cd.autograd.grad(out.sum(), w, retain_graph=True) for out in (found["out"], expected)]
-        for a, b in zip(*gradients, strict=True):
-            assert close(a, b)
-    assert found["constant"].tolist() == [0, 0]
-    assert found["rows"].tolist() == [0, 0, 0]
-    assert len(calls) == 1
-
-    def along(x: Tensor) -> Tensor:
-        return linearize(lambda y: (x * y).exp().sum(), x)[1](t)
-
-    assert close(grad(along)(x), grad(lambda x: jvp(lambda y: (x * y).exp().sum(), (x,), (t,))[1])(x))
-    assert close(jvp(along, (x,), (t,))[1], grad(along)(x) @ t)
-
-
-class Cube(Function):
-    """The cube, whose forward pass is opaque to derivatives."""
-
-    @staticmethod
-    def forward(x: Tensor) -> Tensor:
-        return cd.as_tensor(np.asarray(x.tolist()) ** 3)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        ctx.save_for_backward(*inputs)
-        ctx.save_for_forward(*inputs)
-
-    @staticmethod
-    def backward(ctx: Any, g: Tensor) -> Tensor:
-        (x,) = ctx.saved_tensors
-        return 3 * x * x * g
-
-    @staticmethod
-    def jvp(ctx: Any, t: Tensor) -> Tensor:
-        (x,) = ctx.saved_tensors
-        return 3 * x * x * t
-
-
-def test_the_tangent_rule_of_a_function_serves_in_reverse_mode(rng: np.random.Generator) -> None:
-    """Forward over reverse mode uses its ``jvp`` for the values that the backward pass reads."""
-    x, t = tensor(rng, 3), tensor(rng, 3)
-    value, along = jvp(grad(lambda x: Cube.apply(x).square().sum()), (x,), (t,))
-    assert close(value, 6 * x**5)
-    assert close(along, 30 * x**4 * t)
-
-
-def test_hessians_of_a_function_with_a_tangent_rule(rng: np.random.Generator) -> None:
-    """``jacfwd(jacrev)`` of a custom Function, whose gradients are of other levels than its inputs."""
-
-    class Traced(Cube):
-        @staticmethod
-        def forward(x: Tensor) -> Tensor:
-            return x**3
-
-    x = tensor(rng, 3)
-    assert close(hessian(lambda x: Traced.apply(x).square().sum())(x), (30 * x**4).diag())
-
-
-REDUCTIONS: dict[str, Callable[[Tensor, Any], Tensor]] = {
-    "amax": lambda x, dim: x.amax(dim),
-    "amin": lambda x, dim: x.amin(dim),
-    "var": lambda x, dim: x.var(dim),
-    "std": lambda x, dim: x.std(dim, correction=0),
-    "norm": lambda x, dim: cd.linalg.vector_norm(x, 2, dim),
-    "logsumexp": lambda x, dim: x.logsumexp(dim),
-    "prod": lambda x, dim: x.prod(dim),
-}
-
-
-@pytest.mark.parametrize("name", REDUCTIONS)
-@pytest.mark.parametrize("dim", [(0,), (1,), (2, 3)])
-def test_value_and_tangent_of_one_pass_agree_with_differences(name: str, dim: Any, rng: np.random.Generator) -> None:
-    """Reductions of rows, columns and several dims, of transposed tensors, and their derivatives in reverse mode."""
-    if name == "prod":
-        dim = dim[0]
-
-    def f(x: Tensor) -> Tensor:
-        return REDUCTIONS[name](x, dim)
-
-    # Distinct numbers, further apart than the steps of the differences: no step changes which one is an extremum.
-    x = cd.tensor(rng.permutation(360) / 40 - 4).reshape(5, 3, 4, 6).permute(0, 2, 1, 3)
-    t = tensor(rng, 5, 4, 3, 6)
-    value, along = jvp(f, (x,), (t,))
-    assert close(value, f(x))
-    assert close(along, difference(f, x, t), 1e-7)
-    by_jvp = grad(lambda a: jvp(f, (a,), (t,))[1].sum())(x)
-    by_vjp = jvp(grad(lambda a: f(a).sum()), (x,), (t,))[1]
-    assert close(by_jvp, by_vjp)
-
-
-def test_extrema_share_tangents_evenly_and_ignore_those_of_other_elements() -> None:
-    """Ties have the mean of their tangents; an infinite tangent of another element does not matter; NaN propagates."""
-    inf, nan = float("inf"), float("nan")
-    x = cd.tensor([[2.0, 2.0, 1.0], [1.0, nan, 3.0], [inf, 1.0, inf]])
-    t = cd.tensor([[1.0, 5.0, inf], [1.0, 2.0, 3.0], [4.0, inf, 6.0]])
-    value, along = jvp(lambda a: a.amax(1), (x,), (t,))
-    assert cd.equal(value[::2], cd.tensor([2.0, inf]))
-    assert cd.equal(along[::2], cd.tensor([3.0, 5.0]))
-    assert value[1].isnan()
-    assert along[1].isnan()
-
-
-@pytest.mark.parametrize(
-    ("operator", "arguments"),
-    [
-        ("extremum_along", ((1,), True, False)), ("var_mean_along", (None, 1, False)), ("norm_along", (None, False)),
-        ("logsumexp_along", ((1,), False)), ("cumprod_along", (1,)), ("prod_along", ((1,), False)),
-        ("linalg_det_along", ()), ("linalg_slogdet_along", ()),
-    ],
-)  # fmt: skip
-def test_tangents_of_another_shape_are_refused(operator: str, arguments: tuple[Any, ...]) -> None:
-    """The operators that compute value and tangent name the shapes."""
-    with pytest.raises(RuntimeError, match=r"the tangent must have the shape of the input, \[2, 3\], got \[3\]"):
-        record(operator).canonical(cd.ones(3), cd.ones(2, 3), *arguments)
-
-
-@pytest.mark.parametrize("name", ["input", "src"])
-def test_tangents_of_scattered_extremes_have_the_shapes_of_their_primals(name: str) -> None:
-    """The error names the shapes of the tangent and its primal."""
-    shapes = {"input": (2, 2), "src": (3, 3)}[name]
-    with pytest.raises(RuntimeError, match=r"scatter_extreme: the tangent must have the shape of the input, \[(2|3)\]"):
-        record("scatter_extreme_along").canonical(
-            cd.ones(shapes[0]), cd.ones(shapes[1]), cd.ones(3), 0, cd.tensor([0, 1]), cd.ones(2), "amax", True
-        )
-
-
-@pytest.mark.parametrize("reduce", ["amax", "amin"])
-@pytest.mark.parametrize("include_self", [True, False])
-@pytest.mark.parametrize("size", [5, 200])
-def test_scattered_extremes_share_tangents_among_ties(
-    reduce: str, include_self: bool, size: int, rng: np.random.Generator
-) -> None:
-    """The tangents of input and source agree with the vector-Jacobian product, in small and in large tensors."""
-    x, source = (cd.tensor(rng.integers(0, 4, (size, size)).astype(np.float64)) for _ in range(2))
-    index = cd.tensor(rng.integers(0, size, (size, size)))
-    t_x, t_source, g = (tensor(rng, size, size) for _ in range(3))
-
-    def scattered(a: Tensor, b: Tensor) -> Tensor:
-        return a.scatter_reduce(0, index, b, reduce, include_self=include_self)
-
-    value, pull = vjp(scattered, x, source)
-    assert cd.equal(jvp(scattered, (x, source), (t_x, t_source))[0], value)
-    to_x, to_source = ((pulled * t).sum() for pulled, t in zip(pull(g), (t_x, t_source), strict=True))
-    for f, primals, tangents, expected in (
-        (lambda a: scattered(a, source), (x,), (t_x,), to_x),
-        (lambda b: scattered(x, b), (source,), (t_source,), to_source),
-        (scattered, (x, source), (t_x, t_source), to_x + to_source),
-    ):
-        assert close((jvp(f, primals, tangents)[1] * g).sum(), expected)
-
-
-@pytest.mark.parametrize("dtype", [cd.float32, cd.float64], ids=str)
-def test_mantissas_have_tangents_without_overflow(dtype: Any) -> None:
-    """The smallest numbers are scaled by more than the largest power of two, the largest by less than the smallest."""
-    info = cd.finfo(dtype)
-    x, t = cd.tensor([info.tiny / 8, info.max, 3.0], dtype=dtype), cd.tensor([info.tiny, 1.0, 2.0], dtype=dtype)
-    mantissa, along = jvp(lambda a: cd.frexp(a)[0], (x,), (t,))
-    assert mantissa.tolist()[::2] == [0.5, 0.75]
-    assert along.tolist()[::2] == [4.0, 0.5]
-    assert 0 < along[1].item() < info.tiny
-
-
-@pytest.mark.parametrize("count", [0, 1, 2])
-def test_cumulative_products_have_exact_tangents_at_zeros(count: int, rng: np.random.Generator) -> None:
-    """With one zero or two in a row, for small and for large tensors."""
-    for rows, n in ((2, 5), (64, 100)):
-        x, t = tensor(rng, rows, n), tensor(rng, rows, n)
-        x[:, 1 : 1 + count] = 0
-        along = jvp(lambda a: a.cumprod(1), (x,), (t,))[1]
-        product, slope, expected = cd.ones(rows), cd.zeros(rows), []
-        for i in range(n):
-            product, slope = product * x[:, i], slope * x[:, i] + product * t[:, i]
-            expected.append(slope)
-        assert close(along, cd.stack(expected, 1))

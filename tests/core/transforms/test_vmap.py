@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from candelabra import Tensor, vmap
 
-from tests.core.transforms.loops import check, tensor
+from tests.core.transforms.comparing import check, tensor
 
 Pair = namedtuple("Pair", "first second")
 

@@ -13,7 +13,7 @@ from candelabra import Tensor, vmap
 from candelabra.func import grad
 from candelabra.library import Layer
 
-from tests.core.transforms.loops import Cube, tensor
+from tests.core.transforms.comparing import Cube, tensor
 
 
 def _identity(x: Any) -> Any:

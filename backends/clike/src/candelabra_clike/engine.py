@@ -105,6 +105,10 @@ class Engine(ABC):
     def compile(self, source: Source) -> Launch:
         """Compile a source for this device. Equal sources give the same object."""
 
+    def offers(self, source: Source) -> bool:
+        """Return whether the device has a kernel that is faster than another one for the same work."""
+        return True
+
     @abstractmethod
     def synchronize(self) -> None:
         """Wait for all work of the device. Raises an error of the device or driver."""

@@ -95,6 +95,14 @@ class NativeEngine(Engine):
         types = "".join(CODES[type] for type in source.types())
         return _launch.kernel(address, types, source.name)
 
+    def offers(self, source: Source) -> bool:
+        """Return whether a kernel is compiled or can be compiled."""
+        try:
+            self.compile(source)
+        except Missing:
+            return False
+        return True
+
     checks_indices = True
 
     def before_writing(self, indices: Sequence[StridedArray], indexed: Sequence[IndexedDim], wraps: bool) -> None:

@@ -170,7 +170,11 @@ class Function:
     ``backward(ctx, *grad_outputs)`` returns one gradient per argument of ``forward``, or None for an argument without
     a gradient. ``jvp(ctx, *tangents)`` returns one tangent per output, for forward mode, and gets None for an argument
     without a tangent; if it is absent, forward mode differentiates ``backward``.
+    ``vmap(info, in_dims, *args)`` returns the outputs for all examples and their ``out_dims``: see :meth:`vmap`.
     """
+
+    generate_vmap_rule = False
+    """Ignored, as its effect is the default: without a static method ``vmap``, ``forward`` runs on batched tensors."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         raise RuntimeError(
@@ -203,6 +207,16 @@ class Function:
         """Compute the tangents of the outputs. The subclass may implement it."""
         raise NotImplementedError("Function.jvp is not implemented: forward mode differentiates backward.")
 
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[Any, ...], *args: Any) -> Any:
+        """Return the outputs for all examples of :func:`candelabra.vmap`, and their ``out_dims``.
+
+        ``args`` are those of ``forward``. Tensors have the examples along the dim of ``in_dims``, None for an argument
+        that all examples share. ``info.batch_size`` is the number of examples, ``info.randomness`` that of ``vmap``.
+        A subclass with ``setup_context`` may implement it, for a ``forward`` that leaves the library.
+        """
+        raise NotImplementedError("Function.vmap is not implemented: vmap runs forward on batched tensors.")
+
     @classmethod
     def backward_of(cls) -> Callable[..., Any]:
         """Return the derivative: ``backward`` or ``vjp``."""
@@ -231,14 +245,15 @@ class Function:
         recording = not state.bits & NO_GRAD and any(n is not None for n in nodes)
         ctx = FunctionCtx(tuple([n is not None for n in nodes]))
         before = state.bits
-        if active_frames():
-            from candelabra._transforms.custom_functions import forward_of
+        levels = bool(active_frames())
+        if levels:
+            from candelabra._transforms.custom_functions import forward_of, forward_with_context
         switch((before | NO_GRAD) & ~DEFERRED)
         try:
             if cls.setup_context is Function.setup_context:
-                made = cls.forward(ctx, *args)
+                made = forward_with_context(cls, ctx, args) if levels else cls.forward(ctx, *args)
             else:
-                made = forward_of(cls, args) if active_frames() else cls.forward(*args)
+                made = forward_of(cls, args) if levels else cls.forward(*args)
                 cls.setup_context(ctx, args, made)
         finally:
             switch(before)
@@ -351,8 +366,9 @@ class _Outputs:
 
 
 def _saved(ctx: FunctionCtx, node: FunctionNode, outputs: tuple[Any, ...]) -> Any:
-    """Return the saved values: outputs by payload (they refer to the node), other tensors themselves."""
-    return [save(t, next((i for i, o in enumerate(outputs) if o is t), -1), node) for t in ctx._to_save]
+    """Return the saved values: outputs that refer to the node by payload, other tensors themselves."""
+    places = [(i, o) for i, o in enumerate(outputs) if node.ports[i] is not None]
+    return [save(t, next((i for i, o in places if o is t), -1), node) for t in ctx._to_save]
 
 
 def _among(tensor: Any, tensors: Sequence[Any]) -> bool:

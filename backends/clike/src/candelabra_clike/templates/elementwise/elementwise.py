@@ -28,12 +28,12 @@ from candelabra_clike.layouts import (
     memory_order,
     overlapping,
 )
-from candelabra_clike.library import needed
 from candelabra_clike.refusals import Refusal
 from candelabra_clike.source import Source
 from candelabra_clike.templates.elementwise.loops import (
     CHUNK,
     HOISTED,
+    LINE_BYTES,
     NAMES,
     STEP,
     TRANSPOSED,
@@ -224,7 +224,11 @@ class Launches:
             max_offset = sys.maxsize if wide else WIDE - 1 - furthest
             return ElementwiseSchedule(engine.compile(source), count, numbers, max_offset)
         source, count, numbers = serial_schedule(self.nest, sizes, loop_strides)
-        return ElementwiseSchedule(engine.compile(source), count, tuple(n & MASK for n in numbers), sys.maxsize)
+        launch = engine.compile(source)
+        if new and size > most_through_caches(self.nest, engine):
+            source = serial_schedule(self.nest, sizes, loop_strides, past_caches=True)[0]
+            launch = engine.compile(source) if engine.offers(source) else launch
+        return ElementwiseSchedule(launch, count, tuple(n & MASK for n in numbers), sys.maxsize)
 
 
 def lane_schedule(
@@ -248,8 +252,13 @@ def lane_schedule(
     return source, count, (count, *sizes, *[step for row in rows for step in row])
 
 
-def serial_schedule(nest: LoopNest, sizes: Shape, rows: tuple[Shape, ...]) -> tuple[Source, int, tuple[int, ...]]:
-    """Return the loop nest for serial devices, the number of work-items, and the numbers that the kernel takes."""
+def serial_schedule(
+    nest: LoopNest, sizes: Shape, rows: tuple[Shape, ...], past_caches: bool = False
+) -> tuple[Source, int, tuple[int, ...]]:
+    """Return the loop nest for serial devices, the number of work-items, and the numbers that the kernel takes.
+
+    ``past_caches``: the results are large new memory. They are written past the caches if each row is whole lines.
+    """
     band_dim = tiled_dim(rows)
     if band_dim is not None:
         sizes, rows = move_before_last(sizes, band_dim), tuple(move_before_last(row, band_dim) for row in rows)
@@ -273,7 +282,8 @@ def serial_schedule(nest: LoopNest, sizes: Shape, rows: tuple[Shape, ...]) -> tu
     if last >= 2 * CHUNK:
         segments, width = -(-last // CHUNK), CHUNK
     count = -(-outer // rows_per_item) * segments
-    return nest.rows(rank, inner), count, (outer, rows_per_item, segments, width, *dims)
+    lines = inner[0] == UNIT and STEP not in inner and not any(last * d.itemsize % LINE_BYTES for d in nest.outputs)
+    return nest.rows(rank, inner, past_caches and lines), count, (outer, rows_per_item, segments, width, *dims)
 
 
 def tiled_dim(rows: tuple[Shape, ...]) -> int | None:
@@ -310,17 +320,23 @@ class ContiguousLaunches(dict[Engine, tuple[Launch, int, int]]):
         self.nest = nest
 
     def __missing__(self, engine: Engine) -> tuple[Launch, int, int]:
-        traits = engine.traits
-        source = self.nest.flat(traits.serial)
-        most = sys.maxsize
-        if traits.serial and not needed(source.body):
-            # If a result is at most a quarter of the cache, much of it is still cached when the next operator reads it.
-            # An expression with library calls is bound by computation, and non-temporal stores make it slower. Both
-            # were measured.
-            most = traits.cache // 4 // self.nest.outputs[0].itemsize
-        chunk = CHUNK if traits.serial else self.nest.per_lane
-        self[engine] = launch = engine.compile(source), chunk, most
-        return launch
+        serial = engine.traits.serial
+        launch = engine.compile(self.nest.flat(serial))
+        chunk = CHUNK if serial else self.nest.per_lane
+        self[engine] = found = launch, chunk, most_through_caches(self.nest, engine)
+        return found
+
+
+def most_through_caches(nest: LoopNest, engine: Engine) -> int:
+    """Return the number of elements of the largest new result that is written through the caches.
+
+    If a result is at most a quarter of the cache, much of it is still cached when the next operator reads it. An
+    expression with library calls is bound by computation, and non-temporal stores make it slower. Both were measured.
+    """
+    traits = engine.traits
+    if not traits.serial or nest.uses_library:
+        return sys.maxsize
+    return traits.cache // 4 // nest.outputs[0].itemsize
 
 
 class NonTemporalLaunches(dict[Engine, Launch]):

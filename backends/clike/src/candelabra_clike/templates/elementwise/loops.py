@@ -130,6 +130,11 @@ class LoopNest:
         """The conditions of rare values."""
         return tuple(node.condition for node in self.nodes if isinstance(node, Select) and node.rare)
 
+    @cached_property
+    def uses_library(self) -> bool:
+        """Whether the kernel for contiguous arrays on serial devices calls functions of the library."""
+        return bool(needed(self.flat(serial=True).body))
+
     # -- the five forms -----------------------------------------------------------------------------------------------
     def flat(self, serial: bool) -> Source:
         """Return the kernel for contiguous arrays of ``n`` elements."""
@@ -144,33 +149,50 @@ class LoopNest:
     def nontemporal(self) -> Source:
         """Return the kernel for contiguous arrays on serial devices that writes the result, which is aligned, past the
         caches.
-
-        To write part of a cache line, a processor first reads the line: a quarter of all memory traffic of ``a + b``.
-        Therefore a block of the result is computed in private memory by the usual loop, and stored by whole lines.
         """
-        per_block = BLOCK_BYTES // max(d.itemsize for d in self.outputs)
-        blocks, stores = "", ""
+        targets = "".join(self._line_target(n, f"{n}_at + first") for n in self.written)
+        loop = self._line_loop((UNIT,) * len(self.names))
+        body = f"{self._chunk(self.read)}{targets}{self._line_blocks()}{loop}"
+        return self.source(f"{self.name}_past_caches", (number("n"),), body, wide=True)
+
+    # To write part of a cache line, a processor first reads the line: a quarter of all memory traffic of ``a + b``, and
+    # half of it where much more is written than read, as in an outer product. Therefore a block of the result is
+    # computed in private memory by the usual loop, and stored by whole lines.
+    @property
+    def _per_line_block(self) -> int:
+        return BLOCK_BYTES // max(d.itemsize for d in self.outputs)
+
+    def _line_blocks(self) -> str:
+        """Return the definitions of the blocks of results in private memory."""
+        lines = [
+            f"union {{ {self.memory[n]} each[{self._per_line_block}]; "
+            f"CACHE_LINE lines[{self._per_line_block * d.itemsize // LINE_BYTES}]; }} block_{n};\n"
+            f"{self.memory[n]}* p{n} = block_{n}.each;\n"
+            for n, d in zip(self.written, self.outputs)
+        ]
+        return "".join(lines)
+
+    def _line_target(self, n: str, start: str) -> str:
+        """Return the definition of the pointer to the memory of a result."""
+        return f"GLOBAL {self.memory[n]}* to_{n} = {n} + ({start});\n"
+
+    def _line_loop(self, inner: Sequence[int], last: int = 0) -> str:
+        """Return the loop over ``m`` elements that stores them by cache lines. It moves the pointers."""
+        stores = ""
         for n, d in zip(self.written, self.outputs):
-            type, per_line = self.memory[n], LINE_BYTES // d.itemsize
-            blocks += (
-                f"GLOBAL {type}* to_{n} = {n} + ({n}_at + first);\n"
-                f"union {{ {type} each[{per_block}]; CACHE_LINE lines[{per_block // per_line}]; }} block_{n};\n"
-                f"{type}* p{n} = block_{n}.each;\n"
-            )
+            per_line = LINE_BYTES // d.itemsize
             stores += (
                 f"{{\nconst u32 lines = many / {per_line}u;\nfor (u32 i = 0; i < lines; ++i) "
                 f"STORE_NONTEMPORAL((GLOBAL CACHE_LINE*)to_{n} + i, block_{n}.lines[i]);\n"
                 f"for (u32 i = lines * {per_line}u; i < many; ++i) to_{n}[i] = block_{n}.each[i];\n"
                 f"to_{n} += many;\n}}\n"
             )
-        ahead = "".join(f" p{n} += many;" for n in self.read)
-        body = (
-            f"{self._chunk(self.read)}{blocks}"
-            f"for (u32 from = 0; from < m; from += {per_block}u) {{\n"
-            f"const u32 left = m - from, many = left < {per_block}u ? left : {per_block}u;\n"
-            f"{self.loop('many', (UNIT,) * len(self.names))}{stores}{ahead}\n}}\n"
+        ahead = "".join(f" p{n} += many;" for n, kind in zip(self.names, inner) if n in self.read and kind == UNIT)
+        return (
+            f"for (u32 from = 0; from < m; from += {self._per_line_block}u) {{\n"
+            f"const u32 left = m - from, many = left < {self._per_line_block}u ? left : {self._per_line_block}u;\n"
+            f"{self.loop('many', inner, last)}{stores}{ahead}\n}}\n"
         )
-        return self.source(f"{self.name}_past_caches", (number("n"),), body, wide=True)
 
     @cached_property
     def per_lane(self) -> int:
@@ -232,28 +254,33 @@ class LoopNest:
         """The elements whose random numbers come of one counter."""
         return len(self.draws[0].values)
 
-    def rows(self, rank: int, inner: Sequence[int]) -> Source:
+    def rows(self, rank: int, inner: Sequence[int], past_caches: bool = False) -> Source:
         """Return the kernel for serial devices: a work-item processes ``rows_per_item`` rows, or a segment of ``width``
         of one row.
 
-        ``inner`` is the kind of stride of each array along the last dim.
+        ``inner`` is the kind of stride of each array along the last dim. With ``past_caches``, the results are written
+        past the caches: their rows are contiguous and start at a cache line, and no kind is ``STEP``.
         """
         last = rank - 1
+        places = {
+            n: f"{n}_row{_stride_term('start', n, last, kind)}" for n, kind in zip(self.names, inner, strict=True)
+        }
+        blocks = self._line_blocks() if past_caches else ""
         starts = "".join(
-            self._pointer(n, f"{n} + ({n}_row{_stride_term('start', n, last, kind)})")
-            for n, kind in zip(self.names, inner)
+            self._line_target(n, place) if past_caches and n in self.written else self._pointer(n, f"{n} + ({place})")
+            for n, place in places.items()
         )
+        loop = self._line_loop(inner, last) if past_caches else self._chunk_loop(inner, last)
         body = (
             "const INDEX item = GLOBAL_ID / segments, start = GLOBAL_ID % segments * width;\n"
             f"const INDEX beyond = n{last} - start;\nconst u32 m = beyond < width ? (u32)beyond : (u32)width;\n"
             "const INDEX first = item * rows_per_item, after = rows - first;\n"
             "const INDEX end = first + (after < rows_per_item ? after : rows_per_item);\n"
-            f"{self.row_offsets(rank, 'first', last)}"
-            f"for (INDEX row = first; row < end; ++row) {{\n{starts}{self._chunk_loop(inner, last)}"
-            f"{self._advance(last)}}}\n"
+            f"{blocks}{self.row_offsets(rank, 'first', last)}"
+            f"for (INDEX row = first; row < end; ++row) {{\n{starts}{loop}{self._advance(last)}}}\n"
         )
         head = (number("rows"), number("rows_per_item"), number("segments"), number("width"), *self.dims(rank))
-        return self.source(f"{self.name}_rows{rank}", head, body, wide=True)
+        return self.source(f"{self.name}_rows{rank}{'_past_caches' * past_caches}", head, body, wide=True)
 
     @cached_property
     def tile(self) -> int:

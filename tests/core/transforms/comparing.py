@@ -1,4 +1,4 @@
-"""Compare ``vmap`` with a loop over the examples; a Function for tests of transforms."""
+"""For tests of transforms: numbers, comparisons with loops and differences, names of nodes, a custom Function."""
 
 from __future__ import annotations
 
@@ -10,9 +10,31 @@ import numpy as np
 from candelabra import Tensor, vmap
 
 
-def tensor(rng: np.random.Generator, *shape: int) -> Tensor:
+def tensor(rng: np.random.Generator, *shape: int, leaf: bool = False) -> Tensor:
     """Return float64 numbers, so that the order of sums does not matter."""
-    return cd.tensor(rng.standard_normal(shape))
+    return cd.tensor(rng.standard_normal(shape), requires_grad=leaf)
+
+
+def recorded(out: Tensor) -> list[str]:
+    """Return the names of all nodes of a graph."""
+    stack, seen = [out.grad_fn], []
+    while stack:
+        node = stack.pop()
+        if node is not None and node not in seen:
+            seen.append(node)
+            stack += [before for before, _ in node.next_functions]
+    return [node.name() for node in seen]
+
+
+def close(a: Tensor, b: Tensor, tolerance: float = 1e-10) -> bool:
+    """Compare in float64."""
+    return a.shape == b.shape and cd.allclose(a, b, rtol=tolerance, atol=tolerance)
+
+
+def difference(f: Callable[[Tensor], Tensor], x: Tensor, t: Tensor) -> Tensor:
+    """Return the central difference of a function along a tangent, with an error of order step⁴ (five points)."""
+    h = 1e-3
+    return (8 * (f(x + h * t) - f(x - h * t)) - f(x + 2 * h * t) + f(x - 2 * h * t)) / (12 * h)
 
 
 def looped(f: Callable[..., Any], *args: Any, dims: tuple[Any, ...] | None = None) -> Tensor:
