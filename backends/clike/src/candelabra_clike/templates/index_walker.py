@@ -57,9 +57,11 @@ def _divided(left: Value, sizes: Sequence[Value], outermost: bool) -> Iterator[t
             yield d, left % sizes[d], sizes[d]
 
 
-def each_coordinate(k: KernelBuilder, left: Variable, sizes: Sequence[Value]) -> Iterator[tuple[int, Value]]:
+def each_coordinate(
+    k: KernelBuilder, left: Variable, sizes: Sequence[Value], *, outermost: bool = True
+) -> Iterator[tuple[int, Value]]:
     """Yield each dim and its coordinate, as :func:`coordinates` does, and divide the variable in between."""
-    for d, coordinate, divisor in _divided(left, sizes, outermost=True):
+    for d, coordinate, divisor in _divided(left, sizes, outermost):
         yield d, coordinate
         if divisor is not None:
             k.assign(left, left // divisor)
@@ -82,6 +84,23 @@ def declare_offsets(
                     for name, offset in offsets.items():
                         k.assign(offset, offset + p * strides[name][d])
     return offsets
+
+
+def coordinate_variables(k: KernelBuilder, flat: Value, sizes: Sequence[Value]) -> list[Variable]:
+    """Declare the coordinates ``i0`` … of a flat index."""
+    if not sizes:
+        return []
+    left = k.variable("left", flat)
+    return [k.variable(f"i{d}", coordinate) for d, coordinate in each_coordinate(k, left, sizes)][::-1]
+
+
+def advance_variables(k: KernelBuilder, at: Sequence[Variable], sizes: Sequence[Value]) -> None:
+    """Move coordinates to the next element, with carry."""
+    if at:
+        k.assign(at[-1], at[-1] + 1)
+        with k.when(at[-1] == sizes[-1]):
+            k.assign(at[-1], 0)
+            advance_variables(k, at[:-1], sizes[:-1])
 
 
 def moves(coordinate: str, steps: Mapping[str, str]) -> str:
