@@ -21,6 +21,7 @@ from functools import cached_property
 from candelabra.dtypes import dtype
 
 from candelabra_clike.language import Value, Variable, reasons_in, text, value_type
+from candelabra_clike.language.lane_vectors import VECTOR_BYTES
 from candelabra_clike.language.printing import type_name
 from candelabra_clike.language.values import Select
 from candelabra_clike.library import needed
@@ -28,7 +29,7 @@ from candelabra_clike.source import KernelParameter, Source, number, reads, writ
 from candelabra_clike.templates.elementwise.draws import DRAWN, Draw
 from candelabra_clike.templates.elementwise.vectors import contiguous_vectors
 from candelabra_clike.templates.index_walker import declare_coordinates
-from candelabra_clike.types import CTYPES, VECTOR_BYTES
+from candelabra_clike.types import CTYPES
 
 CHUNK = 4096
 """Elements of a work-item on serial devices."""
