@@ -35,6 +35,7 @@ def test_offsets_move_by_the_strides_of_a_coordinate() -> None:
 def test_coordinates_advance_with_carry() -> None:
     """The statement after the last element stands within all carries."""
     assert advance("q", 2, "n", "++image;") == "if (++q1 == n1) { q1 = 0; if (++q0 == n0) { q0 = 0; ++image; } }"
+    assert advance("q", 3, "n", first=2) == "if (++q2 == n2) { q2 = 0;  }"
 
 
 def test_variables_advance_with_carry() -> None:

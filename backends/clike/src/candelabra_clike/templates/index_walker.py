@@ -114,12 +114,12 @@ def declare_coordinates(names: str, left: str, rank: int, sizes: str, *, outermo
     return "".join(f"{line}\n" for line in lines)
 
 
-def advance(names: str, rank: int, sizes: str, beyond: str = "") -> str:
+def advance(names: str, rank: int, sizes: str, beyond: str = "", first: int = 0) -> str:
     """Return a statement that moves coordinates to the next element, with carry; ``beyond`` is the statement after the
-    last one.
+    last one. Dims before ``first`` have no coordinates.
     """
-    carries = [f"if (++{names}{d} == {sizes}{d}) {{ {names}{d} = 0; " for d in range(rank - 1, -1, -1)]
-    return "".join(carries) + beyond + " }" * rank
+    carries = [f"if (++{names}{d} == {sizes}{d}) {{ {names}{d} = 0; " for d in range(rank - 1, first - 1, -1)]
+    return "".join(carries) + beyond + " }" * (rank - first)
 
 
 def offset_parameters(names: Sequence[str]) -> list[KernelParameter]:
