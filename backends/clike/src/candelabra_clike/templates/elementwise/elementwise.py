@@ -41,6 +41,8 @@ from candelabra_clike.templates.elementwise.loops import (
     LoopNest,
     operands,
 )
+from candelabra_clike.templates.elementwise.nontemporal import nontemporal
+from candelabra_clike.templates.elementwise.tiles import tile_size, tiles
 from candelabra_clike.templates.elementwise.vectors import rows_of_vectors
 
 __all__ = ["CHUNK", "Elementwise", "NAMES", "copy_kernel", "without_overlap"]
@@ -267,8 +269,8 @@ def serial_schedule(nest: LoopNest, sizes: Shape, rows: tuple[Shape, ...]) -> tu
     for n in sizes[:-1]:
         outer *= n
     if band_dim is not None:
-        bands = -(-sizes[-2] // nest.tile)
-        return nest.tiles(rank, tile_kinds(rows) or inner), outer // sizes[-2] * bands, dims
+        bands = -(-sizes[-2] // tile_size(nest))
+        return tiles(nest, rank, tile_kinds(rows) or inner), outer // sizes[-2] * bands, dims
     segments, width, rows_per_item = 1, last, max(1, CHUNK // last)
     if last >= 2 * CHUNK:
         segments, width = -(-last // CHUNK), CHUNK
@@ -330,7 +332,7 @@ class NonTemporalLaunches(dict[Engine, Launch]):
         self.nest = nest
 
     def __missing__(self, engine: Engine) -> Launch:
-        launch = self[engine] = engine.compile(self.nest.nontemporal())
+        launch = self[engine] = engine.compile(nontemporal(self.nest))
         return launch
 
 

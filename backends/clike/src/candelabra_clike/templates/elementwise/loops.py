@@ -1,5 +1,5 @@
-"""The loop nests of elementwise kernels: contiguous arrays, rows of several dims, tiles of two dims, and one lane per
-element.
+"""The loop nests of elementwise kernels: contiguous arrays, rows of several dims, and one lane per element. Vectors of
+lanes, tiles of two dims and stores past the caches are in modules of their own.
 
 On devices whose work-items are lanes, a lane processes a vector of contiguous arrays: one load of 16 bytes per array
 keeps four times as many bytes in flight as one of an element, which is what the bandwidth of their memory takes.
@@ -36,14 +36,6 @@ CHUNK = 4096
 RARE_BLOCK = 128
 """Elements that a serial work-item searches for rare values before it computes them: so few that the processor loads
 the next block while it computes. With a whole chunk, it would wait for memory in one loop and compute in the next.
-"""
-BLOCK_BYTES = 1024
-"""The size of the block of results that a work-item buffers before non-temporal stores."""
-LINE_BYTES = 64
-"""The size of a non-temporal store: a cache line."""
-TILE_BYTES = 1 << 14
-"""The most that a tile takes of one array. A tile is as many rows as columns of two dims along which different arrays
-are contiguous.
 """
 LONGEST_STEP = 3000
 """Characters of library functions, without those for rare values, up to which a lane processes a vector. Longer ones
@@ -131,47 +123,16 @@ class LoopNest:
         """The conditions of rare values."""
         return tuple(node.condition for node in self.nodes if isinstance(node, Select) and node.rare)
 
-    # -- the five forms -----------------------------------------------------------------------------------------------
+    # -- forms --------------------------------------------------------------------------------------------------------
     def flat(self, serial: bool) -> Source:
         """Return the kernel for contiguous arrays of ``n`` elements."""
         if self.draws:
             return self.source(self.name, (number("n"),), self._drawing(serial), wide=True)
         if serial:
-            body = self._chunk(self.names) + self._chunk_loop((UNIT,) * len(self.names), at="first + i")
+            body = self.chunk(self.names) + self.chunk_loop((UNIT,) * len(self.names), at="first + i")
         else:
             body = contiguous_vectors(self, self.per_lane)
         return self.source(self.name, (number("n"),), body, wide=True)
-
-    def nontemporal(self) -> Source:
-        """Return the kernel for contiguous arrays on serial devices that writes the result, which is aligned, past the
-        caches.
-
-        To write part of a cache line, a processor first reads the line: a quarter of all memory traffic of ``a + b``.
-        Therefore a block of the result is computed in private memory by the usual loop, and stored by whole lines.
-        """
-        per_block = BLOCK_BYTES // max(d.itemsize for d in self.outputs)
-        blocks, stores = "", ""
-        for n, d in zip(self.written, self.outputs):
-            type, per_line = self.memory[n], LINE_BYTES // d.itemsize
-            blocks += (
-                f"GLOBAL {type}* to_{n} = {n} + ({n}_at + first);\n"
-                f"union {{ {type} each[{per_block}]; CACHE_LINE lines[{per_block // per_line}]; }} block_{n};\n"
-                f"{type}* p{n} = block_{n}.each;\n"
-            )
-            stores += (
-                f"{{\nconst u32 lines = many / {per_line}u;\nfor (u32 i = 0; i < lines; ++i) "
-                f"STORE_NONTEMPORAL((GLOBAL CACHE_LINE*)to_{n} + i, block_{n}.lines[i]);\n"
-                f"for (u32 i = lines * {per_line}u; i < many; ++i) to_{n}[i] = block_{n}.each[i];\n"
-                f"to_{n} += many;\n}}\n"
-            )
-        ahead = "".join(f" p{n} += many;" for n in self.read)
-        body = (
-            f"{self._chunk(self.read)}{blocks}"
-            f"for (u32 from = 0; from < m; from += {per_block}u) {{\n"
-            f"const u32 left = m - from, many = left < {per_block}u ? left : {per_block}u;\n"
-            f"{self.loop('many', (UNIT,) * len(self.names))}{stores}{ahead}\n}}\n"
-        )
-        return self.source(f"{self.name}_past_caches", (number("n"),), body, wide=True)
 
     @cached_property
     def per_lane(self) -> int:
@@ -190,7 +151,7 @@ class LoopNest:
         """
         per = self.per_counter
         if serial:
-            return f"{self._chunk(self.names)}{self.drawn((UNIT,) * len(self.names))}"
+            return f"{self.chunk(self.names)}{self.drawn((UNIT,) * len(self.names))}"
         elements = {n: f"{n}[{n}_at + at]" for n in self.names}
         numbers = "".join(draw.block(1, "GLOBAL_ID", "MULTIPLY_HIGH") for draw in self.draws)
         return (
@@ -207,7 +168,7 @@ class LoopNest:
         numbers = "".join(d.block(block // per, f"(first + from) / {per}u", "multiply_high_u64") for d in self.draws)
         return self._blocks(block, numbers + self.loop("many", inner), inner)
 
-    def _chunk_loop(self, inner: Sequence[int], last: int = 0, at: str = "0") -> str:
+    def chunk_loop(self, inner: Sequence[int], last: int = 0, at: str = "0") -> str:
         """Return the loop over the ``m`` elements of a chunk. If there may be rare values, it moves the pointers."""
         if not self.rare:
             return self.loop("m", inner, last, at=at)
@@ -241,7 +202,7 @@ class LoopNest:
         """
         last = rank - 1
         starts = "".join(
-            self._pointer(n, f"{n} + ({n}_row{_stride_term('start', n, last, kind)})")
+            self.pointer(n, f"{n} + ({n}_row{stride_term('start', n, last, kind)})")
             for n, kind in zip(self.names, inner)
         )
         body = (
@@ -250,63 +211,11 @@ class LoopNest:
             "const INDEX first = item * rows_per_item, after = rows - first;\n"
             "const INDEX end = first + (after < rows_per_item ? after : rows_per_item);\n"
             f"{self.row_offsets(rank, 'first', last)}"
-            f"for (INDEX row = first; row < end; ++row) {{\n{starts}{self._chunk_loop(inner, last)}"
+            f"for (INDEX row = first; row < end; ++row) {{\n{starts}{self.chunk_loop(inner, last)}"
             f"{self._advance(last)}}}\n"
         )
         head = (number("rows"), number("rows_per_item"), number("segments"), number("width"), *self.dims(rank))
         return self.source(f"{self.name}_rows{rank}", head, body, wide=True)
-
-    @cached_property
-    def tile(self) -> int:
-        """The rows and columns of a tile."""
-        return 64 if 64 * 64 * max(d.itemsize for d in self.dtypes.values()) <= TILE_BYTES else 32
-
-    def tiles(self, rank: int, inner: Sequence[int]) -> Source:
-        """Return the kernel for serial devices in which a work-item processes the tiles of a band of rows.
-
-        A tile of an array whose kind is ``TRANSPOSED`` is first copied into private memory, row by row of the result.
-        """
-        last, across, tile = rank - 1, rank - 2, self.tile
-        kinds = dict(zip(self.names, inner, strict=True))
-        transposed = [n for n, kind in kinds.items() if kind == TRANSPOSED]
-        starts = "".join(
-            f"const {self.memory[n]}* p{n} = t{n} + i * {tile}u;\n"
-            if kind == TRANSPOSED
-            else self._pointer(n, f"{n} + ({n}_row + (band + i) * {n}_s{across}{_stride_term('left', n, last, kind)})")
-            for n, kind in kinds.items()
-        )
-        copied = [UNIT if kind == TRANSPOSED else kind for kind in inner]
-        body = (
-            f"const INDEX bands = (n{across} + {tile - 1}u) / {tile}u, first = GLOBAL_ID / bands;\n"
-            f"const INDEX band = GLOBAL_ID % bands * {tile}u, below = n{across} - band;\n"
-            f"const u32 height = below < {tile}u ? (u32)below : {tile}u;\n"
-            f"{self.row_offsets(rank, 'first', across)}"
-            f"{''.join(f'{self.memory[n]} t{n}[{tile * tile}];' for n in transposed)}\n"
-            f"for (INDEX left = 0; left < n{last}; left += {tile}u) {{\n"
-            f"const INDEX beyond = n{last} - left;\nconst u32 m = beyond < {tile}u ? (u32)beyond : {tile}u;\n"
-            f"{''.join(self._transpose(n, last) for n in transposed)}"
-            f"for (u32 i = 0; i < height; ++i) {{\n{starts}{self.loop('m', copied, last, 'j')}}}\n}}\n"
-        )
-        name = f"{self.name}_tiles{rank}{'_transposed' if transposed else ''}"
-        return self.source(name, self.dims(rank), body, wide=True)
-
-    def _transpose(self, n: str, last: int) -> str:
-        """Return statements that copy a tile of an array, transposed, by vectors of eight where the type has them."""
-        type, tile = self.memory[n], self.tile
-        start = f"GLOBAL const {type}* f{n} = {n} + ({n}_row + band + left * {n}_s{last});\n"
-        rest = (
-            f"for (u32 j = 0; j < m; ++j) for (u32 i = j < wide ? high : 0; i < height; ++i) "
-            f"t{n}[i * {tile}u + j] = f{n}[j * {n}_s{last} + i];\n}}\n"
-        )
-        if self.dtypes[n].is_complex:
-            return f"{{\nconst u32 high = 0, wide = 0;\n{start}{rest}"
-        return (
-            f"{{\nconst u32 high = height & ~7u, wide = m & ~7u;\n{start}"
-            f"for (u32 j = 0; j < wide; j += 8) for (u32 i = 0; i < high; i += 8) {{\n{type}x8 v[8];\n"
-            f"UNROLL for (u32 k = 0; k < 8; ++k) v[k] = LOAD_X8({type}, f{n} + (j + k) * {n}_s{last} + i);\n"
-            f"TRANSPOSE_X8({type}, v)\n"
-            f"UNROLL for (u32 k = 0; k < 8; ++k) PRIVATE_X8({type}, t{n} + (i + k) * {tile}u + j) = v[k];\n}}\n{rest}"
-        )
 
     def lanes(self, rank: int, wide: bool) -> Source:
         """Return the kernel in which a work-item is one element; for any strides."""
@@ -338,13 +247,14 @@ class LoopNest:
             *[number(f"{n}_s{d}") for n in self.names for d in range(rank)],
         )
 
-    def _chunk(self, names: Sequence[str]) -> str:
+    def chunk(self, names: Sequence[str]) -> str:
         """Return statements for the chunk of a serial work-item over contiguous arrays: its size ``m`` and pointers."""
         head = f"const INDEX first = GLOBAL_ID * {CHUNK}u, rest = n - first;\n"
         count = f"const u32 m = rest < {CHUNK}u ? (u32)rest : {CHUNK}u;\n"
-        return head + count + "".join(self._pointer(n, f"{n} + ({n}_at + first)") for n in names)
+        return head + count + "".join(self.pointer(n, f"{n} + ({n}_at + first)") for n in names)
 
-    def _pointer(self, n: str, start: str) -> str:
+    def pointer(self, n: str, start: str) -> str:
+        """Return the declaration of the pointer to the elements of an array."""
         return f"GLOBAL {'' if n in self.written else 'const '}{self.memory[n]}* p{n} = {start};\n"
 
     def row_offsets(self, rank: int, number: str, dims: int) -> str:
@@ -443,6 +353,6 @@ def _definition(variable: Variable, value: Value, rare: str) -> str:
     return f"const {type_name(variable.type)} {variable.name} = {text(value, rare)};\n"
 
 
-def _stride_term(index: str, n: str, last: int, kind: int) -> str:
+def stride_term(index: str, n: str, last: int, kind: int) -> str:
     """Return the term of an offset for an index along the last dim."""
     return {HOISTED: "", UNIT: f" + {index}", STEP: f" + {index} * {n}_s{last}"}[kind]
