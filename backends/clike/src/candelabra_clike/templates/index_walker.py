@@ -122,11 +122,6 @@ def advance(names: str, rank: int, sizes: str, beyond: str = "", first: int = 0)
     return "".join(carries) + beyond + " }" * (rank - first)
 
 
-def offset_parameters(names: Sequence[str]) -> list[KernelParameter]:
-    """Return the parameters with the offset of each array in its buffer."""
-    return [number(f"{name}_at") for name in names]
-
-
 def stride_parameters(names: Sequence[str], rank: int, steps: str = "_s") -> list[KernelParameter]:
     """Return the parameters with the strides of each array along ``rank`` dims."""
     return [number(f"{name}{steps}{d}") for name in names for d in range(rank)]
