@@ -4,7 +4,16 @@ import re
 from pathlib import Path
 
 import candelabra_clike
-from candelabra_clike.templates.index_walker import advance, coordinates, declare_coordinates, moves, row_offsets
+from candelabra_clike.language.kernels import KernelBuilder
+from candelabra_clike.templates.index_walker import (
+    advance,
+    advance_variables,
+    coordinate_variables,
+    coordinates,
+    declare_coordinates,
+    moves,
+    row_offsets,
+)
 
 DIVIDING = re.compile(r"/=\s*\w+\{\w+\}")
 """A division that leaves the rest of a flat index, by the size of a dim."""
@@ -26,6 +35,20 @@ def test_offsets_move_by_the_strides_of_a_coordinate() -> None:
 def test_coordinates_advance_with_carry() -> None:
     """The statement after the last element stands within all carries."""
     assert advance("q", 2, "n", "++image;") == "if (++q1 == n1) { q1 = 0; if (++q0 == n0) { q0 = 0; ++image; } }"
+    assert advance("q", 3, "n", first=2) == "if (++q2 == n2) { q2 = 0;  }"
+
+
+def test_variables_advance_with_carry() -> None:
+    """Those of a kernel as typed statements do, too. Dims without a size before them need no division."""
+    k = KernelBuilder("rows", wide=False)
+    sizes = k.numbers("n0", "n1")
+    at = coordinate_variables(k, k.item, sizes)
+    advance_variables(k, at, sizes)
+    assert coordinate_variables(k, k.item, []) == []
+    assert k.source().body.splitlines() == [
+        "INDEX left = GLOBAL_ID;", "INDEX i1 = left % n1;", "left = left / n1;", "INDEX i0 = left;",
+        "i1 = i1 + 1;", "if (i1 == n1) {", "i1 = 0;", "i0 = i0 + 1;", "if (i0 == n0) {", "i0 = 0;", "}", "}",
+    ]  # fmt: skip
 
 
 def test_no_other_module_divides_by_the_sizes_of_dims_in_a_loop() -> None:

@@ -82,6 +82,44 @@ def test_a_work_item_has_arrays_and_variables() -> None:
     ]  # fmt: skip
 
 
+def test_a_lane_loads_and_stores_vectors() -> None:
+    """A vector is loaded by words of 16 bytes at most, and its elements are converted like those of its array."""
+    k = KernelBuilder("vectors", wide=False)
+    out, x, wide = k.writes("out", float16), k.reads("x", float16), k.reads("wide", "f64")
+    v, w = k.vector("v", x, 4), k.vector("w", wide, 4)
+    with k.when((x.address(k.item) | out.address(0)) & v.lanes.bytes - 1 == 0):
+        v.load(x, k.item)
+    w.load(wide, k.item * 4)
+    v[1] = v[0] + cast("f32", w[3])
+    k.copy(out, 0, v, 1)
+    v.store(out, k.item + 4)
+    k.copy_eight(out, x, k.item)
+    assert k.source().body.splitlines() == [
+        "union { BYTES_8 all[1]; u16 each[4]; } v;", "union { BYTES_16 all[2]; f64 each[4]; } w;",
+        "if ((((u64)(x + GLOBAL_ID) | (u64)(out + 0)) & 7) == 0) {",
+        "v.all[0] = ((GLOBAL const BYTES_8*)(x + (GLOBAL_ID)))[0];", "}",
+        "w.all[0] = ((GLOBAL const BYTES_16*)(wide + (GLOBAL_ID * 4)))[0];",
+        "w.all[1] = ((GLOBAL const BYTES_16*)(wide + (GLOBAL_ID * 4)))[1];",
+        "v.each[1] = store_f16(load_f16(v.each[0]) + (f32)w.each[3]);", "out[0] = v.each[1];",
+        "((GLOBAL BYTES_8*)(out + (GLOBAL_ID + 4)))[0] = v.all[0];",
+        "STORE_X8(u16, out + (GLOBAL_ID), LOAD_X8(u16, x + (GLOBAL_ID)));",
+    ]  # fmt: skip
+    assert v.lanes.is_aligned("x") == "((u64)(x) & 7u) == 0"
+    assert w.lanes.is_aligned("wide") == "((u64)(wide) & 15u) == 0"
+
+
+def test_a_macro_declares_variables() -> None:
+    """They have names like those of other variables."""
+    k = KernelBuilder("words", wide=False)
+    word = Variable("u64", "w0")
+    with k.block():
+        k.expand("PHILOX", "MULTIPLY_HIGH", k.item + 1, declares=(word,))
+        k.let("half", cast("u32", word))
+    with pytest.raises(TypeError, match="'w0' is declared in a block that has ended, or not at all"):
+        k.let("half", word)
+    assert "PHILOX(MULTIPLY_HIGH, GLOBAL_ID + 1)" in k.source().body
+
+
 def test_indices_are_unsigned_integers_between_those_of_32_and_64_bits() -> None:
     """So an expression is right in the narrow and in the wide variant of a kernel."""
     assert ((M + J).type, (M * Variable("u64", "u")).type, (M // 2 % J).type) == (INDEX, "u64", INDEX)
@@ -131,6 +169,22 @@ MISTAKES: dict[str, tuple[Callable[[KernelBuilder, KernelArray, KernelArray], ob
     "otherwise": (lambda k, out, x: k.otherwise().__enter__(), r"otherwise\(\) stands after a block of when\(\)"),
     "pointer": (lambda k, out, x: k.pointer("p", k.array("a", "f32", 2), k.item), "the array 'a' is not in the memory"),
     "swap": (lambda k, out, x: k.swap(out, x), "the arrays 'out' of f32 and 'x' of f32 cannot be exchanged"),
+    "address": (
+        lambda k, out, x: k.array("a", "f32", 2).address(0),
+        "the array 'a' is not in the memory of the device",
+    ),
+    "copied": (
+        lambda k, out, x: k.copy(k.array("a", "u16", 2), 0, x, 0),
+        "an element of 'x' of f32 is none of 'a' of u16",
+    ),
+    "eight": (
+        lambda k, out, x: k.copy_eight(k.writes("w", "u8"), x, k.item),
+        "a vector of 'x' of f32 is none of 'w' of u8",
+    ),
+    "vector": (
+        lambda k, out, x: k.vector("v", out, 4).load(k.reads("w", "u8"), k.item),
+        "a vector of f32 was given the array 'w' of u8",
+    ),
     "undeclared": (lambda k, out, x: out.__setitem__(0, Variable("f32", "y")), "'y' is declared in a block that has"),
 }
 

@@ -5,11 +5,39 @@ from itertools import product
 from typing import Any
 
 import pytest
-from candelabra.dtypes import ALL, FLOATING, complex64, dtype, float16, float32, float64, int16, int32, int64, uint8
+from candelabra.dtypes import (
+    ALL,
+    FLOATING,
+    INTEGER,
+    complex64,
+    complex128,
+    dtype,
+    float16,
+    float32,
+    float64,
+    int16,
+    int32,
+    int64,
+    uint8,
+    uint16,
+    uint64,
+)
 from candelabra_clike import CUDA, OPENCL, C, Source
-from candelabra_clike.kernels import affine_grids, class_losses, multinomial, resampling, window_maxima
-from candelabra_clike.templates import bags, grid_sampling
+from candelabra_clike.kernels import (
+    affine_grids,
+    class_losses,
+    gamma_numbers,
+    multinomial,
+    padding,
+    random,
+    resampling,
+    window_maxima,
+)
+from candelabra_clike.language import INDEX, ExpressionError, Variable
+from candelabra_clike.language.kernels import KernelBuilder
+from candelabra_clike.templates import alignments, bags, grid_sampling
 from candelabra_clike.templates.convolutions import scatter_planes
+from candelabra_clike.templates.copies import flip_triangle, packing
 from candelabra_clike.templates.indexing import argsort, compaction, gather, index_check, scatter, selection, triangles
 from candelabra_clike.templates.indexing.scatter import ScatterForm, ScatterRule
 
@@ -34,10 +62,10 @@ def of_grids() -> Iterator[Source]:
     """Every mode and padding of grid sampling, and grids of affine maps."""
     for d, rank, corners, serial in product((float32, float64), (2, 3), BOTH, BOTH):
         yield affine_grids.source(d, rank, corners, serial, wide=rank == 3)
-    for d, rank, mode, padding, serial in product((float16, float64), (2, 3), range(3), range(3), BOTH):
+    for d, rank, mode, border, serial in product((float16, float64), (2, 3), range(3), range(3), BOTH):
         if mode != grid_sampling.CUBIC or (rank == 2 and d is float16):
-            corners = padding == grid_sampling.REFLECTION or serial
-            form = grid_sampling.GridForm(d, rank, mode, padding, corners, serial, wide=rank == 3)
+            corners = border == grid_sampling.REFLECTION or serial
+            form = grid_sampling.GridForm(d, rank, mode, border, corners, serial, wide=rank == 3)
             yield grid_sampling.sampler(form)
             if mode != grid_sampling.NEAREST:
                 yield grid_sampling.grid_gradient(form)
@@ -116,9 +144,42 @@ def of_weights() -> Iterator[Source]:
     yield multinomial.pick_source(wide=True)
 
 
+def of_copies() -> Iterator[Source]:
+    """Padding, copies into other layouts, flips and triangles."""
+    for d, rank, serial, wide in product((uint8, uint16, uint64, complex128), (1, 2, 3), BOTH, BOTH):
+        yield packing.source(serial, d, rank, wide)
+        yield from (padding.source(serial, d, rank, mode, wide) for mode in padding.TAKEN)
+        for inner in product((1, -1, 2), repeat=2):
+            yield flip_triangle.source(serial, d, rank, inner, flip_triangle.ALL, wide)
+            if rank > 1:
+                yield flip_triangle.source(serial, d, rank, inner, flip_triangle.LOWER, wide)
+                yield flip_triangle.source(serial, d, rank, inner, flip_triangle.UPPER, wide)
+
+
+def of_alignments() -> Iterator[Source]:
+    """Connectionist temporal classification."""
+    for d in (float32, float64):
+        yield alignments.losses(d)
+        yield alignments.posteriors(d)
+
+
+def of_random_numbers() -> Iterator[Source]:
+    """Random numbers of all kinds, with and without float64."""
+    for serial, wide, narrow in product(BOTH, repeat=3):
+        kernels = [random.bernoulli(), random.words()]
+        for d in (*FLOATS, complex64, complex128):
+            kernels += [random.uniform(d), random.normal(d, narrow)]
+        for d in FLOATS:
+            kernels += [random.exponential(d, narrow), random.bernoulli_each(d)]
+        kernels += [random.integers(d, narrow) for d in ALL if d.category <= INTEGER]
+        kernels += [gamma_numbers.log_gamma(d) for d in FLOATS if d is not float64]
+        yield from (kernel.source(serial, wide) for kernel in kernels)
+
+
 FAMILIES: dict[str, Any] = {
     "class losses": of_class_losses, "grids": of_grids, "sorting": of_sorting, "gathering": of_gathering,
     "scattering": of_scattering, "compaction": of_compaction, "bags": of_bags, "weights": of_weights,
+    "copies": of_copies, "alignments": of_alignments, "random numbers": of_random_numbers,
 }  # fmt: skip
 
 
@@ -131,6 +192,20 @@ def test_every_form_is_built(family: str) -> None:
         declared = {p.name for p in source.parameters}
         assert len(declared) == len(source.parameters)
         assert source.body.count("{") == source.body.count("}")
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_wrong_type_names_the_operator_and_the_place(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No kernel of a family whose indices were floats reaches a compiler; the line is one of the family's modules."""
+    number = KernelBuilder.number
+
+    def mistaken(k: KernelBuilder, name: str, type: str = INDEX) -> Variable:
+        return number(k, name, "f32" if type == INDEX else type)
+
+    monkeypatch.setattr(KernelBuilder, "number", mistaken)
+    with pytest.raises(ExpressionError, match=r"the expression of '[\w ]+' \(\w+\.py, line \d+\): .*f32") as raised:
+        next(FAMILIES[family]())
+    assert not raised.value.location.startswith(("kernels.py", "kernel_arrays.py", "values.py", "test_"))
 
 
 @pytest.mark.parametrize("dialect", [C, CUDA, OPENCL], ids=lambda d: d.name)

@@ -8,7 +8,6 @@ be small, and those of complex128 and of other dtypes are the kernels of :mod:`c
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
 from math import prod
 from typing import Any, Final, NamedTuple
 
@@ -40,6 +39,25 @@ class Products(NamedTuple):
     def form(self) -> ConvolutionForm:
         """How images are convolved: no zeros are written around them."""
         return ConvolutionForm(self.convolve, padded_view)
+
+    def conv(self, x: StridedArray, w: StridedArray, bias: StridedArray | None, geometry: ConvGeometry) -> StridedArray:
+        """Convolve images with filters, and add a bias."""
+        convolution.check_conv(x, w, geometry)
+        return convolution.forward(x, w, bias, geometry, self.form)
+
+    def conv_input(self, y: StridedArray, w: StridedArray, shape: Shape, geometry: ConvGeometry) -> StridedArray:
+        """Compute the gradient of the images."""
+        convolution.check_conv_input(y, w, shape, 1)
+        return convolution.input_gradient(y, w, tuple(shape), geometry, self.form)
+
+    def conv_weight(self, x: StridedArray, y: StridedArray, shape: Shape, geometry: ConvGeometry) -> StridedArray:
+        """Compute the gradient of the filters."""
+        convolution.check_conv_weight(x, y, shape, 1)
+        out = x.engine.empty(tuple(shape), x.dtype)
+        if out.size:
+            source, patches, _ = convolution.patches(x, tuple(shape)[2:], geometry, y.shape[2:], padded_view)
+            self.weight_gradient(out, source, y, patches)
+        return out
 
     def convolve(
         self, out: StridedArray, w: StridedArray, filters: StridedRows, x: StridedArray, bias: StridedArray | None,
@@ -110,41 +128,9 @@ def patch_matrices(x: StridedArray, patches: Patches) -> StridedArray:
 
 
 # -- kernels ----------------------------------------------------------------------------------------------------------
-def conv(
-    multiply: Multiply, x: StridedArray, w: StridedArray, bias: StridedArray | None, geometry: ConvGeometry
-) -> StridedArray:
-    """Convolve images with filters, and add a bias."""
-    if geometry.groups != 1:
-        return convolution.conv(x, w, bias, geometry)
-    convolution.check_conv(x, w, geometry)
-    return convolution.forward(x, w, bias, geometry, Products(multiply).form)
-
-
-def conv_input(
-    multiply: Multiply, y: StridedArray, w: StridedArray, shape: Shape, geometry: ConvGeometry
-) -> StridedArray:
-    """Compute the gradient of the images."""
-    if geometry.groups != 1:
-        return convolution.conv_input(y, w, shape, geometry)
-    convolution.check_conv_input(y, w, shape, 1)
-    return convolution.input_gradient(y, w, tuple(shape), geometry, Products(multiply).form)
-
-
-def conv_weight(
-    multiply: Multiply, x: StridedArray, y: StridedArray, shape: Shape, geometry: ConvGeometry
-) -> StridedArray:
-    """Compute the gradient of the filters."""
-    if geometry.groups != 1:
-        return convolution.conv_weight(x, y, shape, geometry)
-    convolution.check_conv_weight(x, y, shape, 1)
-    out = x.engine.empty(tuple(shape), x.dtype)
-    if out.size:
-        source, patches, _ = convolution.patches(x, tuple(shape)[2:], geometry, y.shape[2:], padded_view)
-        Products(multiply).weight_gradient(out, source, y, patches)
-    return out
-
-
-FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {"conv": conv, "conv_input": conv_input, "conv_weight": conv_weight}
+FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
+    "conv": Products.conv, "conv_input": Products.conv_input, "conv_weight": Products.conv_weight,
+}  # fmt: skip
 
 
 def kernels(multiplying: Callable[[dtype], Multiply | None]) -> dict[str, Any]:
@@ -157,7 +143,16 @@ def kernels(multiplying: Callable[[dtype], Multiply | None]) -> dict[str, Any]:
 def _specialized(name: str, multiplying: Callable[[dtype], Multiply | None]) -> DtypeSpecialized:
     def choose(d: dtype) -> Callable[..., Any]:
         multiply = multiplying(d) if d.itemsize in UNSIGNED else None
-        kernel: Callable[..., Any] = convolution.KERNELS[name]
-        return kernel if multiply is None else with_geometry(partial(FUNCTIONS[name], multiply))
+        grouped: Callable[..., Any] = convolution.KERNELS[name]
+        if multiply is None:
+            return grouped
+        products = Products(multiply)
+
+        def kernel(first: StridedArray, second: StridedArray, third: Any, geometry: ConvGeometry) -> StridedArray:
+            if geometry.groups != 1:
+                return grouped(first, second, third, *geometry)  # type: ignore[no-any-return]
+            return FUNCTIONS[name](products, first, second, third, geometry)  # type: ignore[no-any-return]
+
+        return with_geometry(kernel)
 
     return DtypeSpecialized(choose)

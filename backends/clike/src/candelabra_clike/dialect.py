@@ -38,9 +38,7 @@ Another C-like language needs another :class:`Dialect`.
                                           its use, if the dialect can
 ``CACHE_LINE``                            a type of 64 bytes
 ``STORE_NONTEMPORAL(address, line)``      a store to an aligned address that bypasses the caches, if possible
-``f32x4`` … ``u64x4``                     vectors of four with parts ``.x`` … ``.w``, in the forms for lanes: not in C
-``LOAD_X4(f32, p)``                       the vector of four at an address that is a multiple of its size
-``STORE_X4(f32, p, v)``                   a store of a vector to such an address
+``BYTES_16``, ``BYTES_8``                 types of these sizes, which a lane loads and stores at once: not in C
 ``SHUFFLE(value, lane)``                  the value of another lane of the warp, in dialects with :attr:`Dialect.warp`.
                                           All lanes of the warp call it
 ========================================  ==============================================================

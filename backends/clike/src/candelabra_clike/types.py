@@ -43,10 +43,3 @@ def _ctype(d: dtype) -> CType:
 
 CTYPES: dict[dtype, CType] = {d: _ctype(d) for d in ALL}
 """The C types of every dtype."""
-
-VECTOR_BYTES = 16
-"""The size of the largest load or store of a lane."""
-VECTOR_TYPES = {16: "uint4", 8: "uint2", 4: "u32", 2: "u16", 1: "u8"}
-"""A type of each size that a lane loads or stores at once. ``uint4`` and ``uint2`` are words of CUDA C++ and OpenCL C,
-whose devices alone have lanes.
-"""

@@ -27,11 +27,7 @@ typedef float f32; typedef float2 c64;
 #define FMA_F32(a, b, c) __fmaf_rn((f32)(a), (f32)(b), (f32)(c))
 #define COMPARE_AND_SWAP(address, old, new) atomicCAS((u32*)(address), (u32)(old), (u32)(new))
 #define ATOMIC_ADD_U32(address, value) atomicAdd((u32*)(address), (u32)(value))
-template <typename T> struct alignas(sizeof(T) < 4 ? 4 * sizeof(T) : 16) x4 { T x, y, z, w; };
-typedef x4<i8> i8x4; typedef x4<i16> i16x4; typedef x4<i32> i32x4; typedef x4<i64> i64x4;
-typedef x4<u8> u8x4; typedef x4<u16> u16x4; typedef x4<u32> u32x4; typedef x4<u64> u64x4; typedef x4<f32> f32x4;
-#define LOAD_X4(type, p) (*(const x4<type>*)(p))
-#define STORE_X4(type, p, v) (*(x4<type>*)(p) = (v))
+typedef uint4 BYTES_16; typedef uint2 BYTES_8;
 #ifdef __HIP__
 template <typename T> FUNCTION T shuffled(T value, int lane) { return __shfl(value, lane, 32); }
 #else
@@ -55,7 +51,7 @@ FUNCTION c64 operator+(c64 a, c64 b) { return C64(a.x + b.x, a.y + b.y); }
 FUNCTION c64 operator-(c64 a, c64 b) { return C64(a.x - b.x, a.y - b.y); }
 """,
     """
-typedef double f64; typedef double2 c128; typedef x4<f64> f64x4;
+typedef double f64; typedef double2 c128;
 #define C128(re, im) make_double2((re), (im))
 FUNCTION c128 shuffled(c128 value, int lane) { return C128(shuffled(value.x, lane), shuffled(value.y, lane)); }
 #define BITS_F64(u) __longlong_as_double((i64)(u))

@@ -37,10 +37,7 @@ VECTOR(u8, uchar) VECTOR(u16, ushort) VECTOR(u32, uint) VECTOR(u64, ulong) VECTO
 #define BITS_F32X8(v) as_float8(v)
 #define BITS_U32X8(v) as_uint8(v)
 #define BITS_I32X8(v) as_int8(v)
-typedef char4 i8x4; typedef short4 i16x4; typedef int4 i32x4; typedef long4 i64x4;
-typedef uchar4 u8x4; typedef ushort4 u16x4; typedef uint4 u32x4; typedef ulong4 u64x4; typedef float4 f32x4;
-#define LOAD_X4(type, p) (*(__global const type##x4*)(p))
-#define STORE_X4(type, p, v) (*(__global type##x4*)(p) = (v))
+typedef uint4 BYTES_16; typedef uint2 BYTES_8;
 #define VECTOR16(type, name) typedef name##16 type##x16; \
     typedef name##16 __attribute__((aligned(sizeof(name)))) type##x16_at;
 VECTOR16(u32, uint) VECTOR16(f32, float)
@@ -109,7 +106,7 @@ typedef float f32; typedef float2 c64;
     + _IDS
     + _VECTORS,
     """
-typedef double f64; typedef double2 c128; typedef double4 f64x4;
+typedef double f64; typedef double2 c128;
 VECTOR(f64, double)
 #define AS_F64X8(v) convert_double8(v)
 #define BITS_F64X8(v) as_double8(v)

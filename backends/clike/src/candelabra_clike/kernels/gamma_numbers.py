@@ -13,25 +13,26 @@ from candelabra.dtypes import FLOATING, dtype, float64
 
 from candelabra_clike.array import StridedArray
 from candelabra_clike.kernels.copies import contiguous
-from candelabra_clike.kernels.random import WORDS
 from candelabra_clike.kernels.reductions import DtypeSpecialized
-from candelabra_clike.source import number, reads
-from candelabra_clike.templates.random_numbers import RandomKernel
-from candelabra_clike.types import CTYPES
+from candelabra_clike.language import Value, call, cast
+from candelabra_clike.language.kernels import KernelBuilder
+from candelabra_clike.templates.random_numbers import WORDS, RandomKernel, Values
 
 
 @lru_cache(None)
 def log_gamma(d: dtype) -> RandomKernel:
     """Return the kernel of a dtype; each number has its own concentration."""
-    c = CTYPES[d]
-    a = c.load("a[a_at + {i}]")
-    values = tuple(
-        c.store(f"(f32)log_gamma_quantile_f64((f64)({a}), probability_f64({word}))").replace("{word}", word)
-        for word in WORDS
-    )
-    return RandomKernel(
-        f"log_gamma_{d.name}", c.memory, values, arrays=(reads("a", c.memory),), numbers=(number("a_at"),)
-    )
+
+    def parameters(k: KernelBuilder) -> Values:
+        a, a_at = k.reads("a", d), k.number("a_at")
+
+        def quantile(word: Value, i: Value) -> Value:
+            concentration = cast("f64", a[a_at + i])
+            return cast("f32", call("log_gamma_quantile_f64", concentration, call("probability_f64", word)))
+
+        return lambda indices: [quantile(word, i) for word, i in zip(WORDS, indices, strict=True)]
+
+    return RandomKernel(f"log_gamma_{d.name}", d, len(WORDS), parameters)
 
 
 def _log_gamma_for(d: dtype) -> Callable[..., Any] | None:
@@ -43,7 +44,7 @@ def _log_gamma_for(d: dtype) -> Callable[..., Any] | None:
         if engine.lacks(float64):
             return NotImplemented
         a = contiguous(concentration)
-        return log_gamma(d)(engine, a.shape, d, seed, offset, a.offset, buffers=(a.buffer,))
+        return log_gamma(d)(engine, a.shape, d, seed, offset, a.buffer, a.offset)
 
     return random_log_gamma
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from math import prod
 from typing import Any, Final
@@ -11,22 +12,26 @@ from candelabra.dtypes import dtype
 from candelabra_clike.array import Shape, StridedArray
 from candelabra_clike.engine import Engine, Launch
 from candelabra_clike.kernels.copies import contiguous
+from candelabra_clike.language import INDEX, Value, constant, select
+from candelabra_clike.language.kernels import KernelArray, KernelBuilder, built
 from candelabra_clike.layouts import is_wide
-from candelabra_clike.source import Source, number, reads, writes
-from candelabra_clike.templates.index_walker import coordinates
+from candelabra_clike.source import Source
+from candelabra_clike.templates.index_walker import each_coordinate
 from candelabra_clike.templates.indexing.gather import bits
 from candelabra_clike.types import CTYPES
 
 GRAIN: Final = 4096
 """Elements of the result per work-item on serial devices."""
-SOURCES: Final = {
-    "reflect": (
-        "{p} < {before} ? {before} - {p} : {p} < {before} + {n} ? {p} - {before} : 2u * {n} + {before} - 2u - {p}"
+TAKEN: Final[dict[str, Callable[[Value, Value, Value], Value]]] = {
+    "reflect": lambda p, before, n: select(
+        p < before, before - p, select(p < before + n, p - before, 2 * n + before - 2 - p)
     ),
-    "replicate": "{p} < {before} ? 0 : {p} < {before} + {n} ? {p} - {before} : {n} - 1u",
-    "circular": "{p} < {before} ? {p} + {n} - {before} : {p} < {before} + {n} ? {p} - {before} : {p} - {before} - {n}",
+    "replicate": lambda p, before, n: select(p < before, 0, select(p < before + n, p - before, n - 1)),
+    "circular": lambda p, before, n: select(
+        p < before, p + n - before, select(p < before + n, p - before, p - before - n)
+    ),
 }
-"""Where the element at position ``{p}`` of a padded dim is taken from, of ``{n}`` elements."""
+"""Where element ``p`` of a padded dim is taken from, with ``before`` elements in front of its ``n`` own ones."""
 
 
 def pad_around(x: StridedArray, pad: Shape, mode: str) -> StridedArray | Any:
@@ -54,44 +59,45 @@ def pad_around(x: StridedArray, pad: Shape, mode: str) -> StridedArray | Any:
 @lru_cache(None)
 def compiled(engine: Engine, d: dtype, dims: int, mode: str, wide: bool) -> Launch:
     """Return the compiled kernel."""
-    return engine.compile(text(engine.traits.serial, d, dims, mode, wide))
+    return engine.compile(source(engine.traits.serial, d, dims, mode, wide))
 
 
-def text(serial: bool, d: dtype, dims: int, mode: str, wide: bool) -> Source:
+@built("pad_around")
+def source(serial: bool, d: dtype, dims: int, mode: str, wide: bool) -> Source:
     """Return the kernel for ``dims`` padded dims. A work-item writes some rows of the last dim, or one element."""
     memory, last = CTYPES[d].memory, dims - 1
-    names = [f"{part}{k}" for part in ("size", "before", "padded") for k in range(dims)]
-    head = (writes("out", memory), reads("x", memory), *map(number, ("x_at", "rows", "per_item", "plane", *names)))
+    k = KernelBuilder(f"pad_{mode}_{memory}_{dims}", wide)
+    out, x = k.writes("out", memory), k.reads("x", memory)
+    x_at, rows, per_item, plane = k.numbers("x_at", "rows", "per_item", "plane")
+    sizes, before, padded = (k.numbers(*[f"{n}{d}" for d in range(dims)]) for n in ("size", "before", "padded"))
 
-    def source(p: str, k: int) -> str:
-        return SOURCES[mode].format(p=p, before=f"before{k}", n=f"size{k}")
+    def taken(p: Value, dim: int) -> Value:
+        return TAKEN[mode](p, before[dim], sizes[dim])
 
-    locate = "INDEX left = row, at = 0, stride = size" + f"{last};\n"
-    locate += "\n".join(
-        coordinates(
-            "left", last, "padded",
-            lambda k, p: f"{{ const INDEX p = {p}; at += ({source('p', k)}) * stride; stride *= size{k}; }}\n",
-            outermost=False,
-        )
-    )  # fmt: skip
-    locate += f"GLOBAL const {memory}* const from = x + (x_at + left * plane + at);\n"
-    locate += f"GLOBAL {memory}* const to = out + row * padded{last};\n"
-    if serial:
-        end = f"before{last} + size{last}"
-        body = (
-            "const INDEX begin = GLOBAL_ID * per_item, rest = rows - begin;\n"
-            "const INDEX stop = begin + (rest < per_item ? rest : per_item);\n"
-            f"for (INDEX row = begin; row < stop; ++row) {{\n{locate}"
-            f"for (INDEX p = 0; p < before{last}; ++p) to[p] = from[{source('p', last)}];\n"
-            f"INDEPENDENT\nfor (INDEX i = 0; i < size{last}; ++i) to[before{last} + i] = from[i];\n"
-            f"for (INDEX p = {end}; p < padded{last}; ++p) to[p] = from[{source('p', last)}];\n}}\n"
-        )
-    else:
-        body = (
-            f"const INDEX row = GLOBAL_ID / padded{last}, p = GLOBAL_ID % padded{last};\n"
-            f"if (row < rows) {{\n{locate}to[p] = from[{source('p', last)}];\n}}\n"
-        )
-    return Source(f"pad_{mode}_{memory}_{dims}", head, body, group=1 if serial else None, wide=wide)
+    def declare_rows(row: Value) -> tuple[KernelArray, KernelArray]:
+        left, at = k.variable("left", row), k.variable("at", constant(INDEX, 0))
+        stride = k.variable("stride", sizes[last])
+        for dim, coordinate in each_coordinate(k, left, padded[:last], outermost=False):
+            with k.block():
+                k.assign(at, at + taken(k.let("place", coordinate), dim) * stride)
+                k.assign(stride, stride * sizes[dim])
+        return k.pointer("to_row", out, row * padded[last]), k.pointer("from_row", x, x_at + left * plane + at)
+
+    if not serial:
+        row, p = k.let("row", k.item // padded[last]), k.let("p", k.item % padded[last])
+        with k.when(row < rows):
+            to_row, from_row = declare_rows(row)
+            to_row[p] = from_row[taken(p, last)]
+        return k.source()
+    with k.share("row", rows, per_item) as row:
+        to_row, from_row = declare_rows(row)
+        with k.loop("p", 0, before[last]) as p:
+            to_row[p] = from_row[taken(p, last)]
+        with k.loop("i", 0, sizes[last], independent=True) as i:
+            to_row[before[last] + i] = from_row[i]
+        with k.loop("p", before[last] + sizes[last], padded[last]) as p:
+            to_row[p] = from_row[taken(p, last)]
+    return k.source(group=1)
 
 
 KERNELS: dict[str, Any] = {"pad_around": pad_around}

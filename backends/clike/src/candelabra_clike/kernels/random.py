@@ -2,54 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import lru_cache
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache, reduce
 from math import ceil
+from operator import and_
 from typing import Any, Final
 
-from candelabra.dtypes import bool_, complex64, complex128, dtype, float32, float64, int64, uint64
+from candelabra.dtypes import bfloat16, bool_, complex64, complex128, dtype, float16, float32, float64, int64, uint64
 
 from candelabra_clike.array import Shape, StridedArray
 from candelabra_clike.conversions import converted
 from candelabra_clike.device_errors import IndexOutOfBounds
 from candelabra_clike.engine import Engine
 from candelabra_clike.kernels.copies import contiguous
-from candelabra_clike.source import number, reads, writes
+from candelabra_clike.language import Value, call, cast, constant, sqrt, value_type
+from candelabra_clike.language.kernels import KernelBuilder
 from candelabra_clike.templates.elementwise.elementwise import Elementwise
 from candelabra_clike.templates.indexing.argsort import argsort as argsort_keys
-from candelabra_clike.templates.random_numbers import RandomKernel
-from candelabra_clike.types import CTYPES
+from candelabra_clike.templates.indexing.index_arrays import IndexErrors
+from candelabra_clike.templates.random_numbers import HALVES, WORDS, Indices, RandomKernel, Values
 
 Engines = Callable[[int], Engine]
-WORDS: Final = ("w0", "w1", "w2", "w3")
-HALVES: Final = tuple(f"{half}_HALF({word})" for word in WORDS for half in ("LOW", "HIGH"))
-"""The 32-bit words of a counter, the low half of each word first."""
 PARTS: Final = {complex64: float32, complex128: float64}
 """The dtype of the parts of complex numbers; real dtypes are not listed."""
+DIGITS: Final = {float16: 11, bfloat16: 8, float32: 24}
+"""The binary digits of uniform numbers that are made of 32 bits."""
 INVALID_PROBABILITY: Final = IndexOutOfBounds(
     "random_bernoulli", RuntimeError, "Expected p_in >= 0 && p_in <= 1 to be true, but got false."
 )
 
 
-def _continuous(kind: str, d: dtype, values: list[str], steps: str = "") -> RandomKernel:
-    """Return the kernel of a continuous distribution; ``values`` are the expressions of the parts of elements."""
-    part = CTYPES[PARTS.get(d, d)]
-    stored = tuple(part.store(value) for value in values)
-    return RandomKernel(f"{kind}_{d.name}", part.memory, stored, steps, parts=1 + (d in PARTS))
+def _continuous(kind: str, d: dtype, per: int, values: Callable[[KernelBuilder], Sequence[Value]]) -> RandomKernel:
+    """Return the kernel of a continuous distribution, without further parameters; ``values`` are those of parts."""
+    return RandomKernel(
+        f"{kind}_{d.name}", PARTS.get(d, d), per, lambda k: lambda indices: values(k), parts=1 + (d in PARTS)
+    )
 
 
 @lru_cache(None)
 def uniform(d: dtype) -> RandomKernel:
     """Numbers in [0, 1); section 4."""
-    return _continuous("uniform", d, uniform_values(PARTS.get(d, d)))
+    values = uniform_values(PARTS.get(d, d))
+    return _continuous("uniform", d, len(values), lambda k: values)
 
 
-def uniform_values(d: dtype) -> list[str]:
-    """Return the expressions of the uniform numbers of a counter for a real dtype."""
+def uniform_values(d: dtype) -> list[Value]:
+    """Return the uniform numbers of a counter for a real dtype."""
     if d is float64:
-        return [f"uniform_f64({word})" for word in WORDS]
-    convert = {"float16": "UNIFORM_F16", "bfloat16": "UNIFORM_BF16"}.get(d.name, "UNIFORM_F32")
-    return [f"{convert}({half})" for half in HALVES]
+        return [call("uniform_f64", word) for word in WORDS]
+    digits = DIGITS[d]
+    # The integers are below 2^24, so their signed conversion, which more devices vectorise, gives the same number.
+    return [cast("f32", cast("i32", half >> 32 - digits)) * 2.0**-digits for half in HALVES]
 
 
 @lru_cache(None)
@@ -57,104 +60,108 @@ def normal(d: dtype, exact: bool) -> RandomKernel:
     """Standard normal numbers, section 7; computed in float64 if the device has it (``exact``)."""
     wide = PARTS.get(d, d) is float64
     value = "f64" if exact or wide else "f32"
-    values, steps = [], []
-    for pair in range(2 if wide else 4):
-        if wide:
-            log, angle = f"negative_log_f64(w{2 * pair} >> 12, 52)", f"w{2 * pair + 1} & ~(u64)2047"
-        elif exact:
-            log, angle = f"negative_log_f64(LOW_HALF(w{pair}), 32)", f"w{pair} & ((u64)0xFFFFFFFF << 32)"
-        else:
-            log, angle = f"negative_log_f32(LOW_HALF(w{pair}))", f"HIGH_HALF(w{pair})"
-        square = f"l{pair}" if d in PARTS else f"l{pair} + l{pair}"
-        steps.append(
-            f"const {value} l{pair} = {log}, r{pair} = SQRT_{value.upper()}({square});\n"
-            f"const u{value[1:]} a{pair} = {angle};"
-        )
-        # The float64 number is rounded to float32 before it is rounded to a half type.
-        rounded = "(f32)" if value == "f64" and not wide else ""
-        values += [f"{rounded}(r{pair} * {name}_of_turns_{value}(a{pair}))" for name in ("cos", "sin")]
-    return _continuous("normal" if value == "f64" else "normal_single", d, values, "\n".join(steps))
+
+    def values(k: KernelBuilder) -> Iterator[Value]:
+        for pair in range(2 if wide else 4):
+            log, angle = (WORDS if wide else HALVES)[2 * pair : 2 * pair + 2]
+            if wide:
+                log, angle = call("negative_log_f64", log >> 12, 52), angle & ~2047 % 2**64
+            elif exact:
+                log, angle = call("negative_log_f64", log, 32), WORDS[pair] & 0xFFFFFFFF << 32
+            else:
+                log = call("negative_log_f32", log)
+            log = k.let(f"l{pair}", log)
+            radius = k.let(f"r{pair}", sqrt(log if d in PARTS else log + log))
+            angle = k.let(f"a{pair}", angle)
+            for name in ("cos", "sin"):
+                made = radius * call(f"{name}_of_turns_{value}", angle)
+                # The float64 number is rounded to float32 before it is rounded to a half type.
+                yield made if wide else cast("f32", made)
+
+    return _continuous("normal" if value == "f64" else "normal_single", d, 4 if wide else 8, lambda k: [*values(k)])
 
 
 @lru_cache(None)
 def exponential(d: dtype, exact: bool) -> RandomKernel:
     """Exponential numbers of rate 1, section 8; ``exact`` as for :func:`normal`."""
     if d is float64:
-        return _continuous("exponential", d, [f"negative_log_f64({word} >> 12, 52)" for word in WORDS])
-    if exact:
-        return _continuous("exponential", d, [f"(f32)negative_log_f64({half}, 32)" for half in HALVES])
-    return _continuous("exponential_single", d, [f"negative_log_f32({half})" for half in HALVES])
+        values = [call("negative_log_f64", word >> 12, 52) for word in WORDS]
+    elif exact:
+        values = [cast("f32", call("negative_log_f64", half, 32)) for half in HALVES]
+    else:
+        values = [call("negative_log_f32", half) for half in HALVES]
+    single = "" if d is float64 or exact else "_single"
+    return _continuous(f"exponential{single}", d, len(values), lambda k: values)
 
 
 @lru_cache(None)
 def integers(d: dtype, wide: bool) -> RandomKernel:
     """Bounded integers, section 5. With ``wide``, the range exceeds 2**32, and a span of 2**64 is passed as 0."""
-    if wide:
-        picks = [f"bounded_wide_u64({a}, {b}, span)" for a, b in (("w0", "w1"), ("w2", "w3"))]
-    else:
-        picks = [f"multiply_high_u64({word}, span)" for word in WORDS]
-    store = CTYPES[d].store
-    values = tuple(store(f"low + {pick}") for pick in picks)
-    numbers = (number("low", "u64"), number("span", "u64"))
-    return RandomKernel(f"integers_{'wide_' if wide else ''}{d.name}", CTYPES[d].memory, values, numbers=numbers)
+    type = value_type(d)
+
+    def parameters(k: KernelBuilder) -> Values:
+        low, span = k.number("low", "u64"), k.number("span", "u64")
+        picks = [call("multiply_high_u64", word, span) for word in WORDS]
+        if wide:
+            picks = [call("bounded_wide_u64", *pair, span) for pair in (WORDS[:2], WORDS[2:])]
+        return lambda indices: [low + pick != 0 if type == "bool" else cast(type, low + pick) for pick in picks]
+
+    return RandomKernel(f"integers_{'wide_' * wide}{d.name}", d, 2 if wide else 4, parameters)
 
 
 @lru_cache(None)
 def bernoulli() -> RandomKernel:
     """True with one probability, which is passed as a threshold for 32-bit words; section 6."""
-    values = tuple(f"{half} < threshold ? 1 : 0" for half in HALVES)
-    return RandomKernel("bernoulli", "u8", values, numbers=(number("threshold", "u64"),))
+
+    def parameters(k: KernelBuilder) -> Values:
+        threshold = k.number("threshold", "u64")
+        return lambda indices: [half < threshold for half in HALVES]
+
+    return RandomKernel("bernoulli", "u8", len(HALVES), parameters)
 
 
 @lru_cache(None)
 def bernoulli_each(d: dtype) -> RandomKernel:
     """True with the probabilities in an array. The kernel reports an error for a value outside [0, 1]."""
-    p = CTYPES[d].load("p[p_at + {i}]")
-    chosen = WORDS if d is float64 else HALVES
-    less = "uniform_f64({v}) < {p}" if d is float64 else "{v} < threshold_f32({p})"
-    values = tuple(
-        f"check_probability_{CTYPES[d].value}({p}, errors, fault) && {less.format(v=v, p=p)}" for v in chosen
-    )
-    return RandomKernel(
-        f"bernoulli_{d.name}", "u8", tuple(f"({value}) ? 1 : 0" for value in values),
-        arrays=(reads("p", CTYPES[d].memory), writes("errors", "i64")),
-        numbers=(number("p_at"), number("fault", "u32")),
-    )  # fmt: skip
+    numbers = WORDS if d is float64 else HALVES
+
+    def parameters(k: KernelBuilder) -> Values:
+        p, p_at, errors = k.reads("p", d), k.number("p_at"), IndexErrors(k)
+
+        def values(indices: Indices) -> list[Value]:
+            chances = [k.let(f"p{j}", p[p_at + i]) for j, i in enumerate(indices)]
+            valid = [(chance >= 0) & (chance <= 1) for chance in chances]
+            with k.when(~reduce(and_, valid)):
+                k.run("report_error", errors.errors, errors.ticket, *[constant("i64", 0)] * 3)
+            if d is float64:
+                return [call("uniform_f64", word) < chance for word, chance in zip(WORDS, chances)]
+            return [half < call("threshold_f32", chance) for half, chance in zip(HALVES, chances)]
+
+        return values
+
+    return RandomKernel(f"bernoulli_{d.name}", "u8", len(numbers), parameters)
 
 
 @lru_cache(None)
 def words() -> RandomKernel:
     """The 64-bit words themselves."""
-    return RandomKernel("words", "u64", WORDS)
+    return RandomKernel("words", "u64", len(WORDS), lambda k: lambda indices: WORDS)
 
 
 # -- kernels ----------------------------------------------------------------------------------------------------------
-def _random_uniform(engines: Engines) -> Callable[..., Any]:
-    def random_uniform(shape: Shape, seed: int, offset: int, d: dtype, index: int) -> StridedArray:
-        engine = engines(index)
-        return NotImplemented if engine.lacks(d) else uniform(d)(engine, shape, d, seed, offset)
+def _continuous_numbers(kernel: Callable[[dtype, bool], RandomKernel]) -> Callable[[Engines], Callable[..., Any]]:
+    """Return the factory of a continuous distribution, whose kernel depends on whether the device has float64."""
 
-    return random_uniform
+    def factory(engines: Engines) -> Callable[..., Any]:
+        def random(shape: Shape, seed: int, offset: int, d: dtype, index: int) -> Any:
+            engine = engines(index)
+            if engine.lacks(d):
+                return NotImplemented
+            return kernel(d, engine.traits.float64)(engine, shape, d, seed, offset)
 
+        return random
 
-def _random_normal(engines: Engines) -> Callable[..., Any]:
-    def random_normal(shape: Shape, seed: int, offset: int, d: dtype, index: int) -> Any:
-        engine = engines(index)
-        if engine.lacks(d):
-            return NotImplemented
-        return normal(d, engine.traits.float64)(engine, shape, d, seed, offset)
-
-    return random_normal
-
-
-def _random_exponential(engines: Engines) -> Callable[..., Any]:
-    def random_exponential(shape: Shape, seed: int, offset: int, d: dtype, index: int) -> Any:
-        engine = engines(index)
-        if engine.lacks(d):
-            return NotImplemented
-        return exponential(d, engine.traits.float64)(engine, shape, d, seed, offset)
-
-    return random_exponential
+    return factory
 
 
 def _random_integers(engines: Engines) -> Callable[..., Any]:
@@ -176,7 +183,7 @@ def _random_bernoulli(engines: Engines) -> Callable[..., Any]:
         p = contiguous(p)
         errors, fault = engine.errors.buffer(), engine.errors.number(INVALID_PROBABILITY)
         draw = bernoulli_each(p.dtype)
-        return draw(engine, shape, bool_, seed, offset, p.offset, fault, buffers=(p.buffer, errors))
+        return draw(engine, shape, bool_, seed, offset, p.buffer, p.offset, errors, fault)
 
     return random_bernoulli
 
@@ -197,9 +204,9 @@ def cast_indices(d: dtype) -> Elementwise:
 
 
 FACTORIES: Final = {
-    "random_uniform": _random_uniform,
-    "random_normal": _random_normal,
-    "random_exponential": _random_exponential,
+    "random_uniform": _continuous_numbers(lambda d, exact: uniform(d)),
+    "random_normal": _continuous_numbers(normal),
+    "random_exponential": _continuous_numbers(exponential),
     "random_integers": _random_integers,
     "random_bernoulli": _random_bernoulli,
     "random_permutation": _random_permutation,

@@ -101,9 +101,6 @@ def identity(reduce: str, d: dtype) -> Value:
 
 
 # -- along one dim ----------------------------------------------------------------------------------------------------
-ScatterAlong = Callable[[StridedArray, int, StridedArray, StridedArray], StridedArray]
-
-
 def scatter_along(
     target: StridedArray,
     dim: int,

@@ -17,29 +17,33 @@ an error outside of the block in which it is declared. :func:`built` adds the op
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
 from traceback import walk_tb
-from typing import ParamSpec
+from typing import Final, ParamSpec
 
 from candelabra.dtypes import dtype
 
 from candelabra_clike.language.declaring import ExpressionError
 from candelabra_clike.language.functions import select
+from candelabra_clike.language.kernel_arrays import KernelArray, KernelVector
+from candelabra_clike.language.lane_vectors import LaneVector
 from candelabra_clike.language.printing import text, type_name
 from candelabra_clike.language.types import INDEX, INTEGERS, holds, value_type
-from candelabra_clike.language.values import Element, Operand, Value, Variable, as_value
+from candelabra_clike.language.values import Address, Element, Operand, Value, Variable, as_value
 from candelabra_clike.source import KernelParameter, Source
 from candelabra_clike.types import CTYPES
 
 P = ParamSpec("P")
+LANGUAGE: Final = Path(__file__).parent
+"""The folder of the language: a mistake is never in its modules."""
 
 
 def built(operator: str) -> Callable[[Callable[P, Source]], Callable[P, Source]]:
     """Return a decorator of functions that build kernels. A ``TypeError`` in one becomes an ``ExpressionError`` with
-    the operator and the line of the function.
+    the operator and the innermost line of the function, or of one that it calls outside of this package.
     """
 
     def decorate(function: Callable[P, Source]) -> Callable[P, Source]:
@@ -50,60 +54,18 @@ def built(operator: str) -> Callable[[Callable[P, Source]], Callable[P, Source]]
             except ExpressionError:
                 raise
             except TypeError as error:
-                file = function.__code__.co_filename
-                lines = [n for frame, n in walk_tb(error.__traceback__) if frame.f_code.co_filename == file]
-                if not lines:  # a call with other arguments
+                frames = [(Path(frame.f_code.co_filename), line) for frame, line in walk_tb(error.__traceback__)]
+                own = Path(function.__code__.co_filename)
+                places = [(f, line) for f, line in frames if f == own or LANGUAGE.parent in f.parents]
+                places = [(f, line) for f, line in places if f.parent != LANGUAGE]
+                if not places:  # a call with other arguments
                     raise
-                raise ExpressionError(repr(operator), f"{Path(file).name}, line {lines[-1]}", str(error)) from error
+                file, line = places[-1]
+                raise ExpressionError(repr(operator), f"{file.name}, line {line}", str(error)) from error
 
         return build
 
     return decorate
-
-
-class KernelArray:
-    """An array of a kernel: a buffer, the rest of one from an element on, or numbers of the work-item.
-
-    ``x[i]`` is an element, ``x[i] = value`` stores one; of private arrays of two dims, ``x[i, j]``. ``type`` is that of
-    values, ``memory`` that of elements.
-    """
-
-    def __init__(
-        self, kernel: KernelBuilder, name: str, type: str, memory: str, converts: str = "", rank: int = 1,
-        qualifiers: str | None = "GLOBAL const",
-    ) -> None:  # fmt: skip
-        self.kernel = kernel
-        self.name = name
-        self.type = type
-        self.memory = memory
-        self.converts = converts
-        self.rank = rank
-        self.qualifiers = qualifiers
-        """Those of a pointer to the elements, or None for numbers of the work-item."""
-
-    def __getitem__(self, at: Operand | tuple[Operand, ...]) -> Value:
-        return Element(self.type, self.name, self._indices(at), self.converts)
-
-    def __setitem__(self, at: Operand | tuple[Operand, ...], value: Operand) -> None:
-        if self.qualifiers is not None and "const" in self.qualifiers:
-            raise TypeError(f"the array {self.name!r} is only read")
-        stored = as_value(value, self.type, f"an element of {self.name!r}")
-        if not holds(self.type, stored.type):
-            raise TypeError(f"an element of {self.name!r}: expected a value of type {self.type}, got {stored.type}")
-        element = Element(self.memory, self.name, self._indices(at))
-        printed = self.kernel.printed(stored)
-        if self.converts:
-            printed = f"store_{self.converts}({printed})"
-        self.kernel.line(f"{self.kernel.printed(element)} = {printed};")
-
-    def _indices(self, at: Operand | tuple[Operand, ...]) -> tuple[Value, ...]:
-        indices = tuple([as_value(i, "i32", "an index") for i in (at if isinstance(at, tuple) else (at,))])
-        if len(indices) != self.rank:
-            raise TypeError(f"the array {self.name!r} of {self.rank} dims was indexed with {len(indices)} numbers")
-        for index in indices:
-            if index.type not in INTEGERS:
-                raise TypeError(f"an index of {self.name!r} of type {index.type}: it needs an integer")
-        return indices
 
 
 class KernelBuilder:
@@ -200,6 +162,26 @@ class KernelBuilder:
         held = f"{first.qualifiers} {first.memory}* held = {first.name};"
         self.line(f"{{ {held} {first.name} = {second.name}; {second.name} = held; }}")
 
+    def vector(self, name: str, array: KernelArray, count: int) -> KernelVector:
+        """Declare the vector of a lane, for elements of an array. Its elements have no values yet."""
+        lanes = LaneVector(self._new(name), array.memory, count)
+        self.line(lanes.declaration().rstrip())
+        return KernelVector(self, lanes, array)
+
+    def copy(self, to: KernelArray, at: Operand, source: KernelArray, index: Operand) -> None:
+        """Copy an element as it is in memory."""
+        if to.memory != source.memory:
+            raise TypeError(f"an element of {source.name!r} of {source.memory} is none of {to.name!r} of {to.memory}")
+        target, element = (self.printed(array.in_memory(i)) for array, i in ((to, at), (source, index)))
+        self.line(f"{target} = {element};")
+
+    def copy_eight(self, to: KernelArray, source: KernelArray, at: Value) -> None:
+        """Copy eight elements from index ``at`` on, by a vector. The dialect is one that has them."""
+        if to.memory != source.memory:
+            raise TypeError(f"a vector of {source.name!r} of {source.memory} is none of {to.name!r} of {to.memory}")
+        loaded = f"LOAD_X8({to.memory}, {source.name} + ({self.printed(at)}))"
+        self.line(f"STORE_X8({to.memory}, {to.name} + ({self.printed(at)}), {loaded});")
+
     # -- control ------------------------------------------------------------------------------------------------------
     @contextmanager
     def loop(
@@ -270,6 +252,13 @@ class KernelBuilder:
         printed = [a.name if isinstance(a, KernelArray) else self.printed(a) for a in arguments]
         self.line(f"{name}({', '.join(printed)});")
 
+    def expand(self, macro: str, *arguments: Value | str, declares: Sequence[Variable]) -> None:
+        """Expand a macro of the library that declares variables. Arguments that are texts are names of functions."""
+        printed = ", ".join(a if isinstance(a, str) else self.printed(a) for a in arguments)
+        self.line(f"{macro}({printed})")
+        for variable in declares:
+            self._new(variable.name)
+
     # -- text ---------------------------------------------------------------------------------------------------------
     def line(self, statement: str) -> None:
         """Add a statement."""
@@ -279,8 +268,9 @@ class KernelBuilder:
         """Return the text of an expression. Raises ``TypeError`` if it has a variable of a block that has ended."""
         visible = set().union(*self._scopes)
         for node in value.walk():
-            name = node.name if isinstance(node, Variable) else node.array if isinstance(node, Element) else None
-            if name is not None and name not in visible:
+            name = node.name if isinstance(node, Variable) else None
+            name = node.array if isinstance(node, Element | Address) else name
+            if name is not None and name.partition(".")[0] not in visible:
                 raise TypeError(f"{name!r} is declared in a block that has ended, or not at all")
         return text(value)
 

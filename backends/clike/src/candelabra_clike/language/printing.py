@@ -11,6 +11,7 @@ from candelabra_clike.language.values import (
     BITWISE,
     COMPARISONS,
     LOGICAL,
+    Address,
     Cast,
     ComplexPart,
     Constant,
@@ -113,6 +114,8 @@ def _printed(value: Value, form: str) -> tuple[str, int]:
         case Element(array=array, at=at, converts=converts):
             loaded = array + "".join(f"[{text(each)}]" for each in at)
             return f"load_{converts}({loaded})" if converts else loaded, PRIMARY
+        case Address(array=array, at=index):
+            return f"(u64)({array} + {_bracketed(index, BINARY['+'] + 1, form)})", UNARY
         case Constant():
             return _constant(value)
         case Operation(of=(operand,), sign=sign):
@@ -165,6 +168,8 @@ def _constant(value: Constant) -> tuple[str, int]:
         return f"{type.upper()}({number!r}, 0)", PRIMARY
     if isinstance(number, int):
         return (f"{number}" if abs(number) < 1 << 31 else _wide(number, type)), PRIMARY if number >= 0 else UNARY
+    if number != number:
+        return f"NAN_{type.upper()}", PRIMARY
     if number in (inf, -inf):
         sign = "-" if number < 0 else ""
         return f"{sign}INFINITE_{type.upper()}", UNARY if sign else PRIMARY

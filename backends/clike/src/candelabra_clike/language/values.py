@@ -153,6 +153,18 @@ class Element(Value):
 
 
 @dataclass(frozen=True, eq=False)
+class Address(Value):
+    """The address of element ``at`` of an array, as a number."""
+
+    array: str
+    at: Value
+
+    @property
+    def operands(self) -> tuple[Value, ...]:
+        return (self.at,)
+
+
+@dataclass(frozen=True, eq=False)
 class Number(Value):
     """A Python number that the kernel takes as an argument. ``arguments`` are the names: two for a complex number."""
 
@@ -327,6 +339,6 @@ def as_value(x: object, type: str, context: str) -> Value:
             low, high = -(1 << bits - 1), (1 << bits - 1) - 1
         if isinstance(x, float) or not low <= x <= high:
             raise TypeError(f"{context}: {x!r} is no number of type {type}")
-    elif x != x or (type in COMPLEX and not isfinite(x)):
+    elif type in COMPLEX and not isfinite(x):
         raise TypeError(f"{context}: {x!r} has no constant of type {type}")
     return Constant(type, x)

@@ -2,6 +2,9 @@
    becomes the lowest integer (of 32 bits for narrower integers, whose lower bits are used). A float64 is rounded to
    float16 once. */
 
+#define LOWEST_I32 ((i32)(-2147483647 - 1))
+#define LOWEST_I64 ((i64)0x8000000000000000)
+
 FUNCTION i32 i32_of_f32(f32 x) {
     const u32 fits = x >= -2147483648.0f && x < 2147483648.0f;
     return fits ? (i32)(fits ? x : 0) : LOWEST_I32;

@@ -32,19 +32,7 @@ FUNCTION u64 multiply_high_u64(u64 a, u64 b) {
 
 #define PHILOX_1 ((u64)0xCA5A826395121157)
 
-#define LOW_HALF(word) ((u32)(word))
-
-#define HIGH_HALF(word) ((u32)((word) >> 32))
-
-/* Section 4. The integers are below 2^24, so their signed conversion, which more devices vectorise, gives the same
-   number. */
-#define UNIFORM_F32(v) ((f32)(i32)((v) >> 8) * 5.9604644775390625e-8f)
-
-#define UNIFORM_F16(v) ((f32)(i32)((v) >> 21) * 4.8828125e-4f)
-
-#define UNIFORM_BF16(v) ((f32)(i32)((v) >> 24) * 3.90625e-3f)
-
-/* 2^52 + w and the difference are exact. This avoids a conversion of 64-bit integers, which few devices vectorise.
+/* Section 4. 2^52 + w and the difference are exact. This avoids a conversion of 64-bit integers, which few devices vectorise.
    The lowest of the 53 bits is added separately. */
 FUNCTION f64 uniform_f64(u64 w) {
     const f64 most = BITS_F64((w >> 12) | (u64)0x4330000000000000) - 4503599627370496.0;
@@ -64,13 +52,4 @@ FUNCTION u64 threshold_f32(f32 p) {
     const f32 scaled = p * 4294967296.0f;
     const u64 whole = (u64)scaled;
     return whole + ((f32)whole < scaled ? 1 : 0);
-}
-
-#define check_probability_f32(p, errors, fault) ((p) >= 0 && (p) <= 1 ? 1 : report_probability(errors, fault))
-
-#define check_probability_f64(p, errors, fault) ((p) >= 0 && (p) <= 1 ? 1 : report_probability(errors, fault))
-
-FUNCTION u32 report_probability(GLOBAL i64* errors, u32 fault) {
-    report_error(errors, fault, 0, 0, 0);
-    return 0;
 }

@@ -6,117 +6,148 @@ two entries of -inf before, or after, those of the states, so that the loops ove
 
 from __future__ import annotations
 
-import re
+from math import inf, nan
+from typing import Final
 
 from candelabra.dtypes import dtype
 
-from candelabra_clike.source import KernelParameter, Source, number, reads, writes
+from candelabra_clike.language import INDEX, Value, and_then, call, cast, constant, select
+from candelabra_clike.language.kernels import KernelArray, KernelBuilder, built, least
+from candelabra_clike.source import Source
+from candelabra_clike.templates.indexing.index_arrays import IndexErrors
 from candelabra_clike.types import CTYPES
 
-EDGE = 2
+EDGE: Final = 2
 """The entries of a row besides those of the states."""
 
-STATES = """const INDEX q = GLOBAL_ID;
-const i64 spelled = target_lengths[target_lengths_at + q], taken = input_lengths[input_lengths_at + q];
-const int labels = spelled < 0 ? 0 : spelled > (i64)longest ? (int)longest : (int)spelled;
-const int end = taken < 0 ? 0 : taken > (i64)times ? (int)times : (int)taken, states = 2 * labels + 1;
-const INDEX width = 2 * longest + 1 + EDGE;
-GLOBAL u32* const classes_q = classes + q * width;
-GLOBAL u32* const skips_q = skips + q * width;
-u32 wrong = 0; i64 value = 0;
-for (int s = 0; s < states; ++s) {
-const i64 label = s & 1 ? targets[targets_at + q * longest + (INDEX)(s >> 1)] : blank;
-const u32 good = (u64)label < (u64)count;
-if (!good) { wrong = 1; value = label; }
-classes_q[s] = good ? (u32)label : 0;
-skips_q[s] = (s & 1) && s > 1 && classes_q[s] != classes_q[s - 2];
-}
-if (wrong) report_error(errors, ticket, value, 2, (i64)count);
-"""
-"""Defines the number of states and of times of a sequence, the class of each state, and whether it may follow the one
-two before."""
 
-LOG_SUM = """const T high = {a} > {b} ? ({a} > {c} ? {a} : {c}) : ({b} > {c} ? {b} : {c});
-const T base = high == -INFINITE_W ? 0 : high;
-const T sum = base + log_T(exp_T({a} - base) + exp_T({b} - base) + exp_T({c} - base));
-"""
-"""Defines ``sum``, the logarithm of the sum of three exponentials. Without a finite term, it is log(0)."""
-
-FORWARD = f"""GLOBAL T* const alpha_q = alpha + q * rows * width;
-for (int t = 0; t < end; ++t) {{
-GLOBAL const T* const e = x + (x_at + ((INDEX)t * sequences + q) * count);
-GLOBAL const T* const before = alpha_q + (INDEX)(t + rows - 1) % rows * width;
-GLOBAL T* const row = alpha_q + (INDEX)t % rows * width;
-row[0] = -INFINITE_W; row[1] = -INFINITE_W;
-if (t == 0) {{ for (int s = 0; s < states; ++s) row[s + {EDGE}] = s < 2 ? e[classes_q[s]] : -INFINITE_W; continue; }}
-INDEPENDENT
-for (int s = 0; s < states; ++s) {{
-const T a = before[s + 2], b = before[s + 1], c = skips_q[s] ? before[s] : -INFINITE_W;
-{LOG_SUM.format(a="a", b="b", c="c")}row[s + {EDGE}] = sum + e[classes_q[s]];
-}}
-}}
-T loss = labels ? INFINITE_W : 0;
-if (end) {{
-GLOBAL const T* const final = alpha_q + (INDEX)(end - 1) % rows * width + {EDGE};
-const T a = final[states - 1], b = labels ? final[states - 2] : -INFINITE_W;
-{LOG_SUM.format(a="a", b="b", c="-INFINITE_W")}loss = -sum;
-}}
-"""
-"""Computes ``alpha`` in ``rows`` rows, which are used in turn, and the loss."""
-
-BACKWARD = f"""for (INDEX t = 0; t < times; ++t) {{
-GLOBAL T* const to = out + (t * sequences + q) * count;
-const T fill = t < (INDEX)end && loss == INFINITE_W ? (zeros ? 0 : NAN_W) : 0;
-for (INDEX k = 0; k < count; ++k) to[k] = fill;
-}}
-if (loss == INFINITE_W) return;
-GLOBAL T* const beta_q = beta + q * 2 * width;
-for (int t = end - 1; t >= 0; --t) {{
-GLOBAL const T* const e = x + (x_at + ((INDEX)t * sequences + q) * count);
-GLOBAL const T* const row = alpha_q + (INDEX)t * width + {EDGE};
-GLOBAL const T* const later = beta_q + (INDEX)((t + 1) & 1) * width;
-GLOBAL T* const now = beta_q + (INDEX)(t & 1) * width;
-GLOBAL T* const to = out + ((INDEX)t * sequences + q) * count;
-now[states] = -INFINITE_W; now[states + 1] = -INFINITE_W;
-skips_q[states] = 0; skips_q[states + 1] = 0;
-INDEPENDENT
-for (int s = 0; s < states; ++s) {{
-const T a = later[s], b = later[s + 1], c = skips_q[s + 2] ? later[s + 2] : -INFINITE_W;
-{LOG_SUM.format(a="a", b="b", c="c")}now[s] = t == end - 1 ? (s >= states - 2 ? 0 : -INFINITE_W) : sum;
-}}
-INDEPENDENT
-for (int s = 0; s < states; ++s) chances[q * width + s] = exp_T(row[s] + now[s] + loss);
-for (int s = 0; s < states; ++s) {{
-to[classes_q[s]] += chances[q * width + s];
-now[s] += e[classes_q[s]];
-}}
-}}
-"""
-"""Adds the posteriors of the states to those of their classes. A row of ``beta`` gets the emission of its time last."""
-
-NUMBERS = ("times", "sequences", "count", "longest", "rows")
-INPUTS = ("x", "targets", "input_lengths", "target_lengths")
-
-
+@built("alignment_losses")
 def losses(d: dtype) -> Source:
-    """Return the kernel of the losses; its arguments are those of :func:`_source`."""
-    return _source("alignment_losses", d, STATES + FORWARD + "out[q] = loss;\n", ())
+    """Return the kernel of the losses."""
+    recursion = Recursion("alignment_losses", d)
+    recursion.out[recursion.sequence] = recursion.forward()
+    return recursion.source()
 
 
+@built("label_posteriors")
 def posteriors(d: dtype) -> Source:
     """Return the kernel of the posteriors. It needs all rows of ``alpha``, and two of ``beta``."""
-    scratch = (writes("beta", CTYPES[d].memory), writes("chances", CTYPES[d].memory))
-    return _source("label_posteriors", d, STATES + FORWARD + BACKWARD, scratch)
+    recursion = Recursion("label_posteriors", d, gradient=True)
+    recursion.backward(recursion.forward())
+    return recursion.source()
 
 
-def _source(name: str, d: dtype, body: str, scratch: tuple[KernelParameter, ...]) -> Source:
-    """Return a kernel: ``out``, scratch memory, the inputs, the record of errors, offsets of the inputs, numbers."""
-    type = CTYPES[d].value
-    head = (
-        writes("out", type), writes("alpha", type), *scratch, writes("classes", "u32"), writes("skips", "u32"),
-        reads("x", type), *[reads(each, "i64") for each in INPUTS[1:]],
-        writes("errors", "i64"), number("ticket", "u32"), *[number(f"{each}_at") for each in INPUTS],
-        number("blank", "i64"), number("zeros", "u32"), *map(number, NUMBERS),
-    )  # fmt: skip
-    text = re.sub(r"\bEDGE\b", str(EDGE), re.sub(r"\bT\b|(?<=_)T\b", type, re.sub(r"(?<=_)W\b", type.upper(), body)))
-    return Source(f"{name}_{d.name}", head, text, group=1, wide=True, contract=True)
+class Recursion:
+    """The recursion of one sequence. The parameters are ``out``, scratch memory, the inputs, the record of errors,
+    offsets of the inputs, and numbers.
+    """
+
+    def __init__(self, name: str, d: dtype, gradient: bool = False) -> None:
+        self.type = type = CTYPES[d].value
+        k = self.kernel = KernelBuilder(f"{name}_{d.name}", wide=True)
+        self.out, alpha = k.writes("out", type), k.writes("alpha", type)
+        if gradient:
+            self.beta, self.chances = k.writes("beta", type), k.writes("chances", type)
+        classes, skips, self.x = k.writes("classes", "u32"), k.writes("skips", "u32"), k.reads("x", type)
+        targets, taken, spelled = (k.reads(n, "i64") for n in ("targets", "input_lengths", "target_lengths"))
+        self.errors = IndexErrors(k)
+        self.x_at, targets_at, taken_at, spelled_at = k.numbers("x_at", "targets_at", "inputs_at", "lengths_at")
+        blank, self.zeros = k.number("blank", "i64"), k.number("zeros", "u32")
+        self.times, self.sequences, self.count, longest, self.rows = k.numbers(
+            "times", "sequences", "count", "longest", "rows"
+        )
+        q = self.sequence = k.let("q", k.item)
+        self.labels = k.let("labels", _within(spelled[spelled_at + q], longest))
+        self.end = k.let("end", _within(taken[taken_at + q], self.times))
+        self.states = k.let("states", 2 * self.labels + 1)
+        self.width = k.let("width", 2 * longest + 1 + EDGE)
+        self.classes = k.pointer("classes_q", classes, q * self.width)
+        self.skips = k.pointer("skips_q", skips, q * self.width)
+        self.alpha = k.pointer("alpha_q", alpha, q * self.rows * self.width)
+        self.errors.declare()
+        self._declare_classes(k.pointer("targets_q", targets, targets_at + q * longest), blank)
+        self.errors.report(2, self.count)
+
+    def _declare_classes(self, targets: KernelArray, blank: Value) -> None:
+        """Store the class of each state, and whether it may follow the one two before."""
+        k, classes = self.kernel, self.classes
+        with k.loop("s", 0, self.states) as s:
+            spells = (s & 1) != 0
+            label = k.let("label", select(spells, targets[s >> 1], blank))
+            good = k.let("good", cast("u64", label) < cast("u64", self.count))
+            with k.when(~good):
+                self.errors.note(label)
+            classes[s] = select(good, cast("u32", label), 0)
+            self.skips[s] = and_then(spells, s > 1, classes[s] != classes[s - 2])
+
+    def forward(self) -> Value:
+        """Compute ``alpha`` in ``rows`` rows, which are used in turn. Return the loss."""
+        k, none = self.kernel, constant(self.type, -inf)
+        with k.loop("t", 0, self.end) as t:
+            time = cast(INDEX, t)
+            emitted = k.pointer("emitted", self.x, self.x_at + self._at(time))
+            before = k.pointer("before", self.alpha, (time + self.rows - 1) % self.rows * self.width)
+            row = k.pointer("row", self.alpha, time % self.rows * self.width)
+            row[0] = row[1] = none
+            with k.when(t == 0), k.loop("s", 0, self.states) as s:
+                row[s + EDGE] = select(s < 2, emitted[self.classes[s]], none)
+            with k.otherwise(), k.loop("s", 0, self.states, independent=True) as s:
+                total = self._log_sum(before[s + 2], before[s + 1], select(self.skips[s] != 0, before[s], none))
+                row[s + EDGE] = total + emitted[self.classes[s]]
+        loss = k.variable("loss", select(self.labels != 0, constant(self.type, inf), 0))
+        with k.when(self.end != 0):
+            last = k.pointer("last", self.alpha, cast(INDEX, self.end - 1) % self.rows * self.width + EDGE)
+            labelled = select(self.labels != 0, last[self.states - 2], none)
+            k.assign(loss, -self._log_sum(last[self.states - 1], labelled, none))
+        return loss
+
+    def backward(self, loss: Value) -> None:
+        """Add the posteriors of the states to those of their classes. A row of ``beta`` gets the emission of its time
+        last.
+        """
+        k, none, states, skips = self.kernel, constant(self.type, -inf), self.states, self.skips
+        with k.loop("t", 0, self.times) as time:
+            to = k.pointer("to", self.out, self._at(time))
+            infinite = and_then(time < cast(INDEX, self.end), loss == inf, self.zeros == 0)
+            fill = k.let("fill", select(infinite, constant(self.type, nan), 0))
+            with k.loop("c", 0, self.count) as c:
+                to[c] = fill
+        beta = k.pointer("beta_q", self.beta, self.sequence * 2 * self.width)
+        chances = k.pointer("chances_q", self.chances, self.sequence * self.width)
+        with k.when(loss != inf), k.loop("left", 0, self.end) as left:
+            time = k.let("time", cast(INDEX, self.end - 1 - left))
+            emitted = k.pointer("emitted", self.x, self.x_at + self._at(time))
+            row = k.pointer("row", self.alpha, time * self.width + EDGE)
+            later, now = (k.pointer(n, beta, (time + one & 1) * self.width) for n, one in (("later", 1), ("now", 0)))
+            to = k.pointer("to", self.out, self._at(time))
+            now[states] = now[states + 1] = none
+            skips[states] = skips[states + 1] = 0
+            with k.loop("s", 0, states, independent=True) as s:
+                total = self._log_sum(later[s], later[s + 1], select(skips[s + 2] != 0, later[s + 2], none))
+                now[s] = select(left == 0, select(s >= states - 2, 0, none), total)
+            with k.loop("s", 0, states, independent=True) as s:
+                chances[s] = call("exp", row[s] + now[s] + loss)
+            with k.loop("s", 0, states) as s:
+                to[self.classes[s]] = to[self.classes[s]] + chances[s]
+                now[s] = now[s] + emitted[self.classes[s]]
+
+    def _at(self, time: Value) -> Value:
+        """Return the offset of the classes of a time."""
+        return (time * self.sequences + self.sequence) * self.count
+
+    def _log_sum(self, a: Value, b: Value, c: Value) -> Value:
+        """Declare the logarithm of the sum of three exponentials. Without a finite term, it is log(0)."""
+        k = self.kernel
+        a, b, c = k.let("a", a), k.let("b", b), k.let("c", c)
+        high = k.let("high", select(a > b, select(a > c, a, c), select(b > c, b, c)))
+        base = k.let("base", select(high == -inf, 0, high))
+        return k.let("sum", base + call("log", call("exp", a - base) + call("exp", b - base) + call("exp", c - base)))
+
+    def source(self) -> Source:
+        """Return the kernel."""
+        return self.kernel.source(group=1, contract=True)
+
+
+def _within(length: Value, most: Value) -> Value:
+    """Return a length as it counts: between 0 and a size."""
+    return cast("i32", select(length < 0, 0, least(length, cast("i64", most))))

@@ -57,9 +57,11 @@ def _divided(left: Value, sizes: Sequence[Value], outermost: bool) -> Iterator[t
             yield d, left % sizes[d], sizes[d]
 
 
-def each_coordinate(k: KernelBuilder, left: Variable, sizes: Sequence[Value]) -> Iterator[tuple[int, Value]]:
+def each_coordinate(
+    k: KernelBuilder, left: Variable, sizes: Sequence[Value], *, outermost: bool = True
+) -> Iterator[tuple[int, Value]]:
     """Yield each dim and its coordinate, as :func:`coordinates` does, and divide the variable in between."""
-    for d, coordinate, divisor in _divided(left, sizes, outermost=True):
+    for d, coordinate, divisor in _divided(left, sizes, outermost):
         yield d, coordinate
         if divisor is not None:
             k.assign(left, left // divisor)
@@ -84,6 +86,23 @@ def declare_offsets(
     return offsets
 
 
+def coordinate_variables(k: KernelBuilder, flat: Value, sizes: Sequence[Value]) -> list[Variable]:
+    """Declare the coordinates ``i0`` … of a flat index."""
+    if not sizes:
+        return []
+    left = k.variable("left", flat)
+    return [k.variable(f"i{d}", coordinate) for d, coordinate in each_coordinate(k, left, sizes)][::-1]
+
+
+def advance_variables(k: KernelBuilder, at: Sequence[Variable], sizes: Sequence[Value]) -> None:
+    """Move coordinates to the next element, with carry."""
+    if at:
+        k.assign(at[-1], at[-1] + 1)
+        with k.when(at[-1] == sizes[-1]):
+            k.assign(at[-1], 0)
+            advance_variables(k, at[:-1], sizes[:-1])
+
+
 def moves(coordinate: str, steps: Mapping[str, str]) -> str:
     """Return a statement that adds a coordinate times a stride to each offset: ``steps`` has the strides by offset."""
     return f"{{ const INDEX p = {coordinate}; {' '.join(f'{offset} += p * {s};' for offset, s in steps.items())} }}"
@@ -95,17 +114,12 @@ def declare_coordinates(names: str, left: str, rank: int, sizes: str, *, outermo
     return "".join(f"{line}\n" for line in lines)
 
 
-def advance(names: str, rank: int, sizes: str, beyond: str = "") -> str:
+def advance(names: str, rank: int, sizes: str, beyond: str = "", first: int = 0) -> str:
     """Return a statement that moves coordinates to the next element, with carry; ``beyond`` is the statement after the
-    last one.
+    last one. Dims before ``first`` have no coordinates.
     """
-    carries = [f"if (++{names}{d} == {sizes}{d}) {{ {names}{d} = 0; " for d in range(rank - 1, -1, -1)]
-    return "".join(carries) + beyond + " }" * rank
-
-
-def offset_parameters(names: Sequence[str]) -> list[KernelParameter]:
-    """Return the parameters with the offset of each array in its buffer."""
-    return [number(f"{name}_at") for name in names]
+    carries = [f"if (++{names}{d} == {sizes}{d}) {{ {names}{d} = 0; " for d in range(rank - 1, first - 1, -1)]
+    return "".join(carries) + beyond + " }" * (rank - first)
 
 
 def stride_parameters(names: Sequence[str], rank: int, steps: str = "_s") -> list[KernelParameter]:

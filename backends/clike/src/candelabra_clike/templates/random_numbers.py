@@ -1,116 +1,109 @@
 """Random-number kernels: each work-item converts full Philox counters to values, for any launch size.
 
-Each of the values of a counter is an expression of its four words ``w0`` to ``w3``, which
-:mod:`candelabra_clike.kernels.random` defines. Specification: ``docs/notes/0001-random-numbers.md``, section 11.
+Specification: ``docs/notes/0001-random-numbers.md``, section 11.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
-from typing import Any
+from typing import Any, Final, TypeAlias
 
 from candelabra.dtypes import dtype
 
 from candelabra_clike.array import Shape, StridedArray
-from candelabra_clike.engine import Buffer, Engine, Launch
+from candelabra_clike.engine import Engine, Launch
+from candelabra_clike.language import Value, Variable, cast, constant
+from candelabra_clike.language.kernels import KernelBuilder, built, least
 from candelabra_clike.layouts import WIDE
-from candelabra_clike.source import KernelParameter, Source, number, writes
-from candelabra_clike.types import VECTOR_BYTES, VECTOR_TYPES
+from candelabra_clike.source import Source
 
-COUNTERS_PER_ITEM = 512
+COUNTERS_PER_ITEM: Final = 512
 """Counters of a work-item on serial devices."""
+WORDS: Final = tuple([Variable("u64", f"w{k}") for k in range(4)])
+"""The words of a counter."""
+HALVES: Final = tuple([cast("u32", half) for word in WORDS for half in (word, word >> 32)])
+"""The 32-bit words of a counter, the low half of each word first."""
+Indices: TypeAlias = Sequence[Value]
+"""The index of each value of a counter; those beyond the last value repeat it."""
+Values: TypeAlias = Callable[[Indices], Sequence[Value]]
 
 
 @dataclass(frozen=True, eq=False)
 class RandomKernel:
-    """A kernel for random numbers of one kind and dtype. ``values`` are the expressions of the values of a counter, in
-    order.
+    """A kernel for random numbers of one kind and dtype, ``per`` values from each counter.
 
-    ``steps`` are statements that precede them. ``{i}`` in either is the index of the value. ``arrays`` and ``numbers``
-    are further parameters, to which the expressions may refer. ``parts`` is the number of values per element: 2 for
-    complex numbers.
+    ``parameters`` adds further parameters, and returns the function of the values: they are expressions of
+    :data:`WORDS` in the order of their indices. ``parts`` is the number of values per element: 2 for complex numbers,
+    whose parts have the dtype ``d``.
     """
 
     name: str
-    memory: str
-    values: tuple[str, ...]
-    steps: str = ""
-    numbers: tuple[KernelParameter, ...] = ()
-    arrays: tuple[KernelParameter, ...] = ()
+    d: dtype | str
+    per: int
+    parameters: Callable[[KernelBuilder], Values]
     parts: int = 1
-    launches: dict[tuple[Engine, bool], Launch] = field(default_factory=dict)
 
     def source(self, serial: bool, wide: bool) -> Source:
-        """Return the source. Its parameters are ``out``, the arrays, the number of values, seed and offset, and the
-        numbers.
-        """
-        head = (
-            writes("out", self.memory), *self.arrays, number("n"), number("seed", "u64"), number("offset", "u64"),
-            *self.numbers,
-        )  # fmt: skip
-        per = len(self.values)
-        body = f"const INDEX full = n / {per}u;\n"
-        if serial:
-            body += (
-                f"const INDEX first = GLOBAL_ID * {COUNTERS_PER_ITEM}u;\nif (first > full) return;\n"
-                f"const INDEX last = full - first < {COUNTERS_PER_ITEM}u ? full : first + {COUNTERS_PER_ITEM}u;\n"
-                f"for (INDEX c = first; c < last; ++c) {{\n{self._counter('multiply_high_u64', checked=False)}}}\n"
-                f"if (full - first < {COUNTERS_PER_ITEM}u && full * {per}u < n) {{\nconst INDEX c = full;\n"
-            )
-        elif self.arrays:
-            body += "const INDEX c = GLOBAL_ID;\nif (c <= full) {\n"
-        else:
-            return Source(self.name, head, body + self._vector(), wide=wide)
-        body += f"{self._counter('MULTIPLY_HIGH', checked=True)}}}"
-        return Source(self.name, head, body, wide=wide)
+        """Return the source. Its parameters are ``out``, the number of values, seed and offset, and further ones."""
+        return built(self.name)(self._built)(serial, wide)
 
-    def _vector(self) -> str:
-        """Return the statements of a lane, which stores the values of its counter as vectors.
-
-        Stores of single values would be far apart from those of the adjacent lanes: each would write to as many parts
-        of a cache line as there are lanes.
-        """
-        per = len(self.values)
-        size = per * int(self.memory[1:]) // 8
-        vector = min(size, VECTOR_BYTES)
-        vectors, type = size // vector, VECTOR_TYPES[vector]
-        values = "".join(f"x.each[{j}] = {value.replace('{i}', f'i + {j}')};\n" for j, value in enumerate(self.values))
-        return (
-            "const INDEX c = GLOBAL_ID;\nif (c <= full) {\n"
-            f"const INDEX i = c * {per}u;\nPHILOX(MULTIPLY_HIGH, offset + 1 + c, seed)\n{self.steps}\n"
-            f"union {{ {type} all[{vectors}]; {self.memory} each[{per}]; }} x;\n{values}"
-            f"if (c < full) UNROLL for (u32 j = 0; j < {vectors}u; ++j) "
-            f"((GLOBAL {type}*)out)[c * {vectors}u + j] = x.all[j];\n"
-            f"else UNROLL for (u32 j = 0; j < {per}u; ++j) if (i + j < n) out[i + j] = x.each[j];\n}}"
+    def _built(self, serial: bool, wide: bool) -> Source:
+        k = KernelBuilder(self.name, wide)
+        out, n, seed, offset = (
+            k.writes("out", self.d),
+            k.number("n"),
+            k.number("seed", "u64"),
+            k.number("offset", "u64"),
         )
+        values, full = self.parameters(k), k.let("full", n // self.per)
 
-    def _counter(self, high: str, checked: bool) -> str:
-        """Return statements for the values of counter ``c``; with ``checked``, values beyond ``n`` are not stored."""
-        lines = [f"const INDEX i = c * {len(self.values)}u;", f"PHILOX({high}, offset + 1 + c, seed)", self.steps]
-        for j, value in enumerate(self.values):
-            guard = f"if (i + {j} < n) " if checked else ""
-            lines.append(f"{guard}out[i + {j}] = {value.replace('{i}', f'i + {j}')};")
-        return "\n".join(lines) + "\n"
+        def draw(high: str, counter: Value, last: Value | None = None) -> tuple[Value, Sequence[Value]]:
+            """Compute the values of a counter. Return the index of the first one, and the values."""
+            i = k.let("i", counter * self.per)
+            k.expand("PHILOX", high, offset + 1 + counter, seed, declares=WORDS)
+            return i, values([i + j if last is None else least(i + j, last) for j in range(self.per)])
 
-    def __call__(
-        self, engine: Engine, shape: Shape, d: dtype, seed: int, offset: int, *numbers: Any,
-        buffers: tuple[Buffer, ...] = (),
-    ) -> StridedArray:  # fmt: skip
-        """Return a new array of ``shape``; ``buffers`` are the arguments of ``arrays``."""
+        if serial:
+            first = k.let("first", k.item * COUNTERS_PER_ITEM)
+            with k.when(first <= full):
+                with k.loop("c", first, k.let("stop", first + least(full - first, COUNTERS_PER_ITEM))) as c:
+                    i, drawn = draw("multiply_high_u64", c)
+                    for j, value in enumerate(drawn):
+                        out[i + j] = value
+                with k.when((full - first < COUNTERS_PER_ITEM) & (full * self.per < n)):
+                    i, drawn = draw("MULTIPLY_HIGH", full, n - 1)
+                    for j, value in enumerate(drawn):
+                        with k.when(i + j < n):
+                            out[i + j] = value
+            return k.source()
+        # Stores of single values would be far apart from those of the adjacent lanes: each would write to as many parts
+        # of a cache line as there are lanes.
+        with k.when(k.item <= full):
+            i, drawn = draw("MULTIPLY_HIGH", k.item, n - 1)
+            vector = k.vector("x", out, self.per)
+            for j, value in enumerate(drawn):
+                vector[j] = value
+            with k.when(k.item < full):
+                vector.store(out, i)
+            with k.otherwise(), k.loop("j", constant("u32", 0), self.per, unrolled=True) as j, k.when(i + j < n):
+                k.copy(out, i + j, vector, j)
+        return k.source()
+
+    def __call__(self, engine: Engine, shape: Shape, d: dtype, seed: int, offset: int, *arguments: Any) -> StridedArray:
+        """Return a new array of ``shape``; the arguments are those of the further parameters."""
         out = engine.empty(tuple(shape), d)
         count = prod(shape) * self.parts
         if count:
-            launch = self._launch(engine, count >= WIDE)
-            counters = -(-count // len(self.values))
-            launch(
-                -(-counters // COUNTERS_PER_ITEM) if engine.traits.serial else counters,
-                out.buffer, *buffers, count, seed, offset, *numbers,
-            )  # fmt: skip
+            counters = -(-count // self.per)
+            items = -(-counters // COUNTERS_PER_ITEM) if engine.traits.serial else counters
+            compiled(engine, self, count >= WIDE)(items, out.buffer, count, seed, offset, *arguments)
         return out
 
-    def _launch(self, engine: Engine, wide: bool) -> Launch:
-        launch = self.launches.get((engine, wide))
-        if launch is None:
-            launch = self.launches[engine, wide] = engine.compile(self.source(engine.traits.serial, wide))
-        return launch
+
+@lru_cache(None)
+def compiled(engine: Engine, draw: RandomKernel, wide: bool) -> Launch:
+    """Return the compiled kernel."""
+    return engine.compile(draw.source(engine.traits.serial, wide))

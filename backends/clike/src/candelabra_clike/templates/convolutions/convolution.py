@@ -145,6 +145,14 @@ class ConvolutionPlan(NamedTuple):
     numbers: tuple[int, ...]
 
 
+def plan_parameters(rank: int, serial: bool) -> list[KernelParameter]:
+    """Return the parameters of :attr:`ConvolutionPlan.numbers`."""
+    extents = ("parts", "tiles", "tiles_per_item", "tiles_across", "slack", "rows_per_item")
+    results = ("m", "o_image_step", "o_row", *[f"o_p{d}" for d in range(rank)])
+    blocks = extents if serial else ("row_blocks", "column_blocks")
+    return [*[number(n) for n in results], *patch_parameters(rank), *[number(n) for n in blocks]]
+
+
 class ConvolutionKernel:
     """``out[image, row, position]`` is ``bias[row]``, if any, plus the dot product of ``w[row]`` and the patch."""
 
@@ -247,14 +255,11 @@ class ConvolutionKernel:
         serial = engine.traits.serial
         memory = CTYPES[self.dtype]
         names = ["out", "w", "x", "bias"] if self.bias else ["out", "w", "x"]
-        extents = ("parts", "tiles", "tiles_per_item", "tiles_across", "slack", "rows_per_item") if serial else ()
         head = (
             writes("out", memory.memory),
             *[reads(n, memory.memory) for n in names[1:]],
             *[number(n) for n in ("o_from", *(["bias_from"] if self.bias else []))],
-            *[number(n) for n in ("m", "o_image_step", "o_row", *[f"o_p{d}" for d in range(self.rank)])],
-            *patch_parameters(self.rank),
-            *[number(n) for n in extents or ("row_blocks", "column_blocks")],
+            *plan_parameters(self.rank, serial),
         )
         name = f"conv{self.rank}_{tiling.value if serial else 'tiles'}_{self.dtype.name}"
         if serial:

@@ -17,7 +17,7 @@ from candelabra_clike.templates.convolutions.convolution import (
     ConvolutionPlan,
     OutputLayout,
     Patches,
-    patch_parameters,
+    plan_parameters,
 )
 from candelabra_clike.templates.convolutions.panels import OutputTiling
 from candelabra_clike.templates.elementwise.loops import HOISTED
@@ -71,14 +71,11 @@ class ConvolutionWithEpilogue(ConvolutionKernel):
     def source(self, engine: Engine, tile: MicroTile, tiling: OutputTiling, wide: bool) -> Source:
         """Return the kernel for the device."""
         epilogue, memory, serial = self.epilogue, CTYPES[self.dtype], engine.traits.serial
-        extents = ("parts", "tiles", "tiles_per_item", "tiles_across", "slack", "rows_per_item") if serial else ()
         head = (
             *[reads(n, memory.memory) for n in COPIED],
             *epilogue.buffers(),
             *epilogue.offsets(),
-            *[number(n) for n in ("m", "o_image_step", "o_row", *[f"o_p{d}" for d in range(self.rank)])],
-            *patch_parameters(self.rank),
-            *[number(n) for n in extents or ("row_blocks", "column_blocks")],
+            *plan_parameters(self.rank, serial),
             *[number(f"{name}_channel") for name in self.channel_steps],
             *epilogue.scalars(),
         )

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 
 from candelabra.dtypes import COMPLEX, dtype
 
 from candelabra_clike.array import Shape, StridedArray
 from candelabra_clike.engine import Engine, Launch
+from candelabra_clike.language import INDEX, Value, cast, constant, pair, part_type, select
+from candelabra_clike.language.kernels import KernelBuilder, built
 from candelabra_clike.layouts import collapsed, is_wide
-from candelabra_clike.source import Source, number, reads, writes
-from candelabra_clike.templates import index_walker
+from candelabra_clike.source import Source
 from candelabra_clike.templates.elementwise.elementwise import CHUNK
+from candelabra_clike.templates.index_walker import declare_offsets
 from candelabra_clike.templates.indexing.gather import bits
 from candelabra_clike.types import CTYPES
 
@@ -62,38 +65,46 @@ def _copy(out: StridedArray, source: StridedArray, start: int, steps: Shape, par
 @lru_cache(None)
 def compiled(engine: Engine, d: dtype, rank: int, inner: Shape, part: str, wide: bool) -> Launch:
     """Return the compiled kernel. ``inner`` is the last stride of out and source if it is 1 or -1, and 2 otherwise."""
-    return engine.compile(text(engine.traits.serial, d, rank, inner, part, wide))
+    return engine.compile(source(engine.traits.serial, d, rank, inner, part, wide))
 
 
-def text(serial: bool, d: dtype, rank: int, inner: Shape, part: str, wide: bool) -> Source:
+@built("flip or triangle")
+def source(serial: bool, d: dtype, rank: int, inner: Shape, part: str, wide: bool) -> Source:
     """Return the kernel, which copies one row of the last dim at a time."""
     last, c = rank - 1, CTYPES[d]
-    at = {n: {1: " + i", -1: " - i", 2: f" + i * {n}_s{last}"}[step] for n, step in zip(("out", "x"), inner)}
-    zero = f"{c.value.upper()}(0, 0)" if d.category == COMPLEX else f"({c.memory})0"
-    value, edge = f"x[x_row{at['x']}]", ""
-    if part != ALL:
-        value = f"i {'<' if part == LOWER else '>='} edge ? {value} : {zero}"
-        edge = (
-            f"i64 far = (i64)(row % n{last - 1}) + shift;\nfar = far < 0 ? 0 : far;\n"
-            f"const INDEX edge = far < (i64)n{last} ? (INDEX)far : n{last};\n"
-        )
-    move = f"out[out_row{at['out']}] = {value};\n"
-    start = index_walker.row_offsets(("out", "x"), last) + edge
+    k = KernelBuilder(f"copy_{part}_{c.memory}_{rank}d", wide)
+    out, x = k.writes("out", c.memory), k.reads("x", c.memory)
+    starts = {name: k.number(f"{name}_at") for name in ("out", "x")}
+    rows, per_item, shift = k.number("rows"), k.number("rows_per_item"), k.number("shift", "i64")
+    n = k.numbers(*[f"n{d}" for d in range(rank)])
+    strides = {name: k.numbers(*[f"{name}_s{d}" for d in range(rank)]) for name in starts}
+    zero = pair(constant(part_type(c.value), 0), 0) if d.category == COMPLEX else constant(c.memory, 0)
+
+    def moving(row: Value) -> Callable[[Value], None]:
+        """Declare what is the same for all elements of a row. Returns the function that copies one of them."""
+        at = declare_offsets(k, starts, strides, row, n[:last])
+        if part != ALL:
+            far = k.variable("far", cast("i64", row % n[last - 1]) + shift)
+            k.assign(far, select(far < 0, 0, far))
+            edge = k.let("edge", select(far < cast("i64", n[last]), cast(INDEX, far), n[last]))
+
+        def move(i: Value) -> None:
+            to, of = (
+                {1: at[name] + i, -1: at[name] - i}.get(step, at[name] + i * strides[name][last])
+                for name, step in zip(("out", "x"), inner, strict=True)
+            )
+            inside = None if part == ALL else i < edge if part == LOWER else i >= edge
+            out[to] = x[of] if inside is None else select(inside, x[of], zero)
+
+        return move
+
     if serial:
-        body = (
-            "const INDEX first = GLOBAL_ID * rows_per_item, rest = rows - first;\n"
-            "const INDEX end = first + (rest < rows_per_item ? rest : rows_per_item);\n"
-            f"for (INDEX row = first; row < end; ++row) {{\n{start}for (INDEX i = 0; i < n{last}; ++i) {move}}}"
-        )
+        with k.share("row", rows, per_item) as row:
+            move = moving(row)
+            with k.loop("i", 0, n[last]) as i:
+                move(i)
     else:
-        body = (
-            "const INDEX element = GLOBAL_ID;\n"
-            f"if (element < rows * n{last}) {{\nconst INDEX row = element / n{last}, i = element % n{last};\n"
-            f"{start}{move}}}"
-        )
-    head = (
-        writes("out", c.memory), reads("x", c.memory), *index_walker.offset_parameters(("out", "x")), number("rows"),
-        number("rows_per_item"), number("shift", "i64"), *index_walker.size_parameters(rank),
-        *index_walker.stride_parameters(("out", "x"), rank),
-    )  # fmt: skip
-    return Source(f"copy_{part}_{c.memory}_{rank}d", head, body, wide=wide)
+        with k.when(k.item < rows * n[last]):
+            row, i = k.let("row", k.item // n[last]), k.let("i", k.item % n[last])
+            moving(row)(i)
+    return k.source()

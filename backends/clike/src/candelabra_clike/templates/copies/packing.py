@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from functools import lru_cache
 from math import prod
-from typing import Any
 
 from candelabra.backend import contiguous_strides
 from candelabra.dtypes import dtype, uint8, uint16, uint32, uint64
 
 from candelabra_clike.array import Shape, StridedArray
-from candelabra_clike.engine import Launch
+from candelabra_clike.engine import Engine, Launch
+from candelabra_clike.language import INDEX, Value, Variable, and_then, cast, constant, select
+from candelabra_clike.language.kernels import KernelBuilder, built, least
 from candelabra_clike.layouts import is_wide
-from candelabra_clike.source import Source, number, reads, writes
-from candelabra_clike.templates.index_walker import advance, declare_coordinates
+from candelabra_clike.source import Source
+from candelabra_clike.templates.index_walker import advance_variables, coordinate_variables
 from candelabra_clike.types import CTYPES
 
 SLACK = 32
@@ -29,88 +30,71 @@ def as_bits(array: StridedArray) -> StridedArray:
     return array.restrided(array.shape, array.strides, array.offset, UNSIGNED[array.dtype.itemsize])
 
 
-class PaddedCopy:
-    """``out[i0, i1, …] = x[i0 - b0, i1 - b1, …]`` within the sizes of ``x``, zero outside; ``out`` is contiguous.
-
-    The strides of ``x`` may be negative.
+def _copy(
+    out: StridedArray, x: StridedArray, sizes: Shape, inside: Shape, before: Shape, steps: Shape, first: int
+) -> None:
+    """Compute ``out[i0, i1, …] = x[i0 - b0, i1 - b1, …]`` within the sizes ``inside`` of ``x``, and zero outside of
+    them. ``out`` is contiguous and of ``sizes``. ``first`` is the offset of the element of ``x`` at 0, 0 …
     """
-
-    def __init__(self, d: dtype, rank: int) -> None:
-        self.memory = CTYPES[d].memory
-        self.rank = rank
-        self._launches: dict[Any, Launch] = {}
-
-    def __call__(
-        self, out: StridedArray, x: StridedArray, sizes: Shape, inside: Shape, before: Shape, steps: Shape, first: int
-    ) -> None:
-        """Copy. ``sizes`` are those of the result, ``inside`` those of ``x``; ``first`` is the offset of its element at
-        0, 0 …
-        """
-        engine = out.engine
-        serial = engine.traits.serial
-        wide = serial or is_wide(out, x)
-        launch = self._launches.get((engine, wide))
-        if launch is None:
-            launch = self._launches[engine, wide] = engine.compile(self.source(serial, wide))
-        rows = prod(sizes[:-1])
-        rows_per_item = max(1, CHUNK // sizes[-1])
-        count = -(-rows // rows_per_item) if serial else rows * sizes[-1]
-        modulus = 1 << (64 if wide else 32)  # a negative stride as an unsigned index
-        launch(
-            count, out.buffer, x.buffer, out.offset, first, rows, rows_per_item, *sizes, *inside, *before,
-            *[step % modulus for step in steps],
-        )  # fmt: skip
-
-    def source(self, serial: bool, wide: bool) -> Source:
-        """Return the kernel: a work-item copies some rows, or one element."""
-        rank, last = self.rank, self.rank - 1
-        find = declare_coordinates("i", "rest", last, "n")
-        within = " && ".join(["1", *[f"i{d} - b{d} < m{d}" for d in range(last)]])
-        offset = " + ".join(["x_at", *[f"(i{d} - b{d}) * s{d}" for d in range(last)]])
-        if serial:
-            step = advance("i", last, "n")
-            body = f"""const INDEX first = GLOBAL_ID * rows_per_item, after = rows - first;
-const INDEX end = first + (after < rows_per_item ? after : rows_per_item);
-INDEX rest = first;
-{find}
-for (INDEX row = first; row < end; ++row) {{
-GLOBAL {self.memory}* o = out + (out_at + row * n{last});
-int begin = (int)n{last}, stop = (int)n{last};
-if ({within}) {{
-begin = (int)b{last};
-const int beyond = (int)(b{last} + m{last});
-stop = beyond < stop ? beyond : stop;
-GLOBAL const {self.memory}* p = x + ({offset});
-const int count = stop - begin;
-GLOBAL {self.memory}* const q = o + begin;
-if (s{last} == 1 && count >= 8) {{
-for (int j = 0; j < count - 8; j += 8) STORE_X8({self.memory}, q + j, LOAD_X8({self.memory}, p + j));
-STORE_X8({self.memory}, q + count - 8, LOAD_X8({self.memory}, p + count - 8));
-}} else for (int j = 0; j < count; ++j) q[j] = p[j * s{last}];
-}}
-for (int j = 0; j < begin; ++j) o[j] = 0;
-for (int j = stop; j < (int)n{last}; ++j) o[j] = 0;
-{step}
-}}"""
-        else:
-            body = f"""const INDEX element = GLOBAL_ID, row = element / n{last}, i{last} = element % n{last} - b{last};
-if (row < rows) {{
-INDEX rest = row;
-{find}
-out[out_at + element] = {within} && i{last} < m{last} ? x[{offset} + i{last} * s{last}] : 0;
-}}"""
-        head = (
-            writes("out", self.memory),
-            reads("x", self.memory),
-            *[number(n) for n in ("out_at", "x_at", "rows", "rows_per_item")],
-            *[number(f"{n}{d}") for n in "nmbs" for d in range(rank)],
-        )
-        return Source(f"padded_copy_{self.memory}_{rank}", head, body, wide=wide)
+    serial = out.engine.traits.serial
+    wide = serial or is_wide(out, x)
+    rows, per_item = prod(sizes[:-1]), max(1, CHUNK // sizes[-1])
+    modulus = 1 << (64 if wide else 32)  # a negative stride as an unsigned index
+    compiled(out.engine, out.dtype, len(sizes), wide)(
+        -(-rows // per_item) if serial else rows * sizes[-1], out.buffer, x.buffer, out.offset, first, rows, per_item,
+        *sizes, *inside, *before, *[step % modulus for step in steps],
+    )  # fmt: skip
 
 
-@lru_cache(64)
-def _padded_copy(d: dtype, rank: int) -> PaddedCopy:
-    return PaddedCopy(d, rank)
+@lru_cache(None)
+def compiled(engine: Engine, d: dtype, rank: int, wide: bool) -> Launch:
+    """Return the compiled kernel."""
+    return engine.compile(source(engine.traits.serial, d, rank, wide))
+
+
+@built("padded")
+def source(serial: bool, d: dtype, rank: int, wide: bool) -> Source:
+    """Return the kernel, in which a work-item copies some rows, or one element."""
+    memory, last = CTYPES[d].memory, rank - 1
+    k = KernelBuilder(f"padded_copy_{memory}_{rank}", wide)
+    out, x = k.writes("out", memory), k.reads("x", memory)
+    out_at, x_at, rows, per_item = k.numbers("out_at", "x_at", "rows", "rows_per_item")
+    n, m, b, s = (k.numbers(*[f"{name}{dim}" for dim in range(rank)]) for name in "nmbs")
+
+    def located(at: list[Variable]) -> tuple[Value, Value]:
+        """Return whether the row at these coordinates is one of ``x``, and the offset of its first element."""
+        places = [i - first for i, first in zip(at, b)]
+        offset = sum([place * step for place, step in zip(places, s)], start=x_at)
+        return and_then(constant("bool", 1), *[place < size for place, size in zip(places, m)]), offset
+
+    if not serial:
+        row, j = k.let("row", k.item // n[last]), k.let("j", k.item % n[last] - b[last])
+        with k.when(row < rows):
+            within, offset = located(coordinate_variables(k, row, n[:last]))
+            out[out_at + k.item] = select(and_then(within, j < m[last]), x[offset + j * s[last]], 0)
+        return k.source()
+    first = k.let("first", k.item * per_item)
+    at = coordinate_variables(k, first, n[:last])
+    with k.loop("row", first, k.let("end", first + least(rows - first, per_item))) as row:
+        to_row, size = k.pointer("to_row", out, out_at + row * n[last]), k.let("size", cast("i32", n[last]))
+        begin, stop = k.variable("begin", size), k.variable("stop", size)
+        within, offset = located(at)
+        with k.when(within):
+            k.assign(begin, cast("i32", b[last]))
+            k.assign(stop, least(k.let("beyond", cast("i32", b[last] + m[last])), size))
+            to, of = k.pointer("to", to_row, begin), k.pointer("of", x, offset)
+            count = k.let("count", stop - begin)
+            with k.when(and_then(s[last] == 1, count >= 8)):
+                with k.loop("j", 0, count - 8, 8) as j:
+                    k.copy_eight(to, of, j)
+                k.copy_eight(to, of, count - 8)
+            with k.otherwise(), k.loop("j", 0, count) as j:
+                to[j] = of[cast(INDEX, j) * s[last]]
+        for low, high in ((0, begin), (stop, size)):
+            with k.loop("j", low, high) as j:
+                to_row[j] = 0
+        advance_variables(k, at, n[:last])
+    return k.source()
 
 
 def padded(x: StridedArray, before: Shape, after: Shape) -> StridedArray:
@@ -120,9 +104,8 @@ def padded(x: StridedArray, before: Shape, after: Shape) -> StridedArray:
     out = layout_padded(x, before, after)
     out.buffer = x.engine.allocate((out.size + SLACK) * x.dtype.itemsize)
     if out.size:
-        bits, sizes = as_bits(x), out.shape
-        arrange = _padded_copy(bits.dtype, len(sizes))
-        arrange(as_bits(out), bits, sizes, x.shape, (0,) * (len(sizes) - len(before)) + before, x.strides, x.offset)
+        every = (0,) * (len(x.shape) - len(before)) + before
+        _copy(as_bits(out), as_bits(x), out.shape, x.shape, every, x.strides, x.offset)
     return out
 
 
@@ -137,6 +120,5 @@ def strided_copy(x: StridedArray, sizes: Shape, steps: Shape, first: int) -> Str
     """Return a contiguous copy of the elements from ``first`` on with these strides, which may be negative."""
     out = x.engine.empty(sizes, x.dtype)
     if out.size:
-        bits = as_bits(x)
-        _padded_copy(bits.dtype, len(sizes))(as_bits(out), bits, sizes, sizes, (0,) * len(sizes), steps, first)
+        _copy(as_bits(out), as_bits(x), sizes, sizes, (0,) * len(sizes), steps, first)
     return out

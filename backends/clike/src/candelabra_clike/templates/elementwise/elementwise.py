@@ -33,7 +33,6 @@ from candelabra_clike.source import Source
 from candelabra_clike.templates.elementwise.loops import (
     CHUNK,
     HOISTED,
-    LINE_BYTES,
     NAMES,
     STEP,
     TRANSPOSED,
@@ -41,6 +40,8 @@ from candelabra_clike.templates.elementwise.loops import (
     LoopNest,
     operands,
 )
+from candelabra_clike.templates.elementwise.nontemporal import LINE_BYTES, nontemporal, nontemporal_rows
+from candelabra_clike.templates.elementwise.tiles import tile_size, tiles
 from candelabra_clike.templates.elementwise.vectors import rows_of_vectors
 
 __all__ = ["CHUNK", "Elementwise", "NAMES", "copy_kernel", "without_overlap"]
@@ -276,14 +277,15 @@ def serial_schedule(
     for n in sizes[:-1]:
         outer *= n
     if band_dim is not None:
-        bands = -(-sizes[-2] // nest.tile)
-        return nest.tiles(rank, tile_kinds(rows) or inner), outer // sizes[-2] * bands, dims
+        bands = -(-sizes[-2] // tile_size(nest))
+        return tiles(nest, rank, tile_kinds(rows) or inner), outer // sizes[-2] * bands, dims
     segments, width, rows_per_item = 1, last, max(1, CHUNK // last)
     if last >= 2 * CHUNK:
         segments, width = -(-last // CHUNK), CHUNK
     count = -(-outer // rows_per_item) * segments
     lines = inner[0] == UNIT and STEP not in inner and not any(last * d.itemsize % LINE_BYTES for d in nest.outputs)
-    return nest.rows(rank, inner, past_caches and lines), count, (outer, rows_per_item, segments, width, *dims)
+    source = nontemporal_rows(nest, rank, inner) if past_caches and lines else nest.rows(rank, inner)
+    return source, count, (outer, rows_per_item, segments, width, *dims)
 
 
 def tiled_dim(rows: tuple[Shape, ...]) -> int | None:
@@ -346,7 +348,7 @@ class NonTemporalLaunches(dict[Engine, Launch]):
         self.nest = nest
 
     def __missing__(self, engine: Engine) -> Launch:
-        launch = self[engine] = engine.compile(self.nest.nontemporal())
+        launch = self[engine] = engine.compile(nontemporal(self.nest))
         return launch
 
 

@@ -1,5 +1,5 @@
-"""The loop nests of elementwise kernels: contiguous arrays, rows of several dims, tiles of two dims, and one lane per
-element.
+"""The loop nests of elementwise kernels: contiguous arrays, rows of several dims, and one lane per element. Vectors of
+lanes, tiles of two dims and stores past the caches are in modules of their own.
 
 On devices whose work-items are lanes, a lane processes a vector of contiguous arrays: one load of 16 bytes per array
 keeps four times as many bytes in flight as one of an element, which is what the bandwidth of their memory takes.
@@ -21,6 +21,7 @@ from functools import cached_property
 from candelabra.dtypes import dtype
 
 from candelabra_clike.language import Value, Variable, reasons_in, text, value_type
+from candelabra_clike.language.lane_vectors import VECTOR_BYTES
 from candelabra_clike.language.printing import type_name
 from candelabra_clike.language.values import Select
 from candelabra_clike.library import needed
@@ -28,21 +29,13 @@ from candelabra_clike.source import KernelParameter, Source, number, reads, writ
 from candelabra_clike.templates.elementwise.draws import DRAWN, Draw
 from candelabra_clike.templates.elementwise.vectors import contiguous_vectors
 from candelabra_clike.templates.index_walker import declare_coordinates
-from candelabra_clike.types import CTYPES, VECTOR_BYTES
+from candelabra_clike.types import CTYPES
 
 CHUNK = 4096
 """Elements of a work-item on serial devices."""
 RARE_BLOCK = 128
 """Elements that a serial work-item searches for rare values before it computes them: so few that the processor loads
 the next block while it computes. With a whole chunk, it would wait for memory in one loop and compute in the next.
-"""
-BLOCK_BYTES = 1024
-"""The size of the block of results that a work-item buffers before non-temporal stores."""
-LINE_BYTES = 64
-"""The size of a non-temporal store: a cache line."""
-TILE_BYTES = 1 << 14
-"""The most that a tile takes of one array. A tile is as many rows as columns of two dims along which different arrays
-are contiguous.
 """
 LONGEST_STEP = 3000
 """Characters of library functions, without those for rare values, up to which a lane processes a vector. Longer ones
@@ -135,64 +128,16 @@ class LoopNest:
         """Whether the kernel for contiguous arrays on serial devices calls functions of the library."""
         return bool(needed(self.flat(serial=True).body))
 
-    # -- the five forms -----------------------------------------------------------------------------------------------
+    # -- forms --------------------------------------------------------------------------------------------------------
     def flat(self, serial: bool) -> Source:
         """Return the kernel for contiguous arrays of ``n`` elements."""
         if self.draws:
             return self.source(self.name, (number("n"),), self._drawing(serial), wide=True)
         if serial:
-            body = self._chunk(self.names) + self._chunk_loop((UNIT,) * len(self.names), at="first + i")
+            body = self.chunk(self.names) + self.chunk_loop((UNIT,) * len(self.names), at="first + i")
         else:
             body = contiguous_vectors(self, self.per_lane)
         return self.source(self.name, (number("n"),), body, wide=True)
-
-    def nontemporal(self) -> Source:
-        """Return the kernel for contiguous arrays on serial devices that writes the result, which is aligned, past the
-        caches.
-        """
-        targets = "".join(self._line_target(n, f"{n}_at + first") for n in self.written)
-        loop = self._line_loop((UNIT,) * len(self.names))
-        body = f"{self._chunk(self.read)}{targets}{self._line_blocks()}{loop}"
-        return self.source(f"{self.name}_past_caches", (number("n"),), body, wide=True)
-
-    # To write part of a cache line, a processor first reads the line: a quarter of all memory traffic of ``a + b``, and
-    # half of it where much more is written than read, as in an outer product. Therefore a block of the result is
-    # computed in private memory by the usual loop, and stored by whole lines.
-    @property
-    def _per_line_block(self) -> int:
-        return BLOCK_BYTES // max(d.itemsize for d in self.outputs)
-
-    def _line_blocks(self) -> str:
-        """Return the definitions of the blocks of results in private memory."""
-        lines = [
-            f"union {{ {self.memory[n]} each[{self._per_line_block}]; "
-            f"CACHE_LINE lines[{self._per_line_block * d.itemsize // LINE_BYTES}]; }} block_{n};\n"
-            f"{self.memory[n]}* p{n} = block_{n}.each;\n"
-            for n, d in zip(self.written, self.outputs)
-        ]
-        return "".join(lines)
-
-    def _line_target(self, n: str, start: str) -> str:
-        """Return the definition of the pointer to the memory of a result."""
-        return f"GLOBAL {self.memory[n]}* to_{n} = {n} + ({start});\n"
-
-    def _line_loop(self, inner: Sequence[int], last: int = 0) -> str:
-        """Return the loop over ``m`` elements that stores them by cache lines. It moves the pointers."""
-        stores = ""
-        for n, d in zip(self.written, self.outputs):
-            per_line = LINE_BYTES // d.itemsize
-            stores += (
-                f"{{\nconst u32 lines = many / {per_line}u;\nfor (u32 i = 0; i < lines; ++i) "
-                f"STORE_NONTEMPORAL((GLOBAL CACHE_LINE*)to_{n} + i, block_{n}.lines[i]);\n"
-                f"for (u32 i = lines * {per_line}u; i < many; ++i) to_{n}[i] = block_{n}.each[i];\n"
-                f"to_{n} += many;\n}}\n"
-            )
-        ahead = "".join(f" p{n} += many;" for n, kind in zip(self.names, inner) if n in self.read and kind == UNIT)
-        return (
-            f"for (u32 from = 0; from < m; from += {self._per_line_block}u) {{\n"
-            f"const u32 left = m - from, many = left < {self._per_line_block}u ? left : {self._per_line_block}u;\n"
-            f"{self.loop('many', inner, last)}{stores}{ahead}\n}}\n"
-        )
 
     @cached_property
     def per_lane(self) -> int:
@@ -211,7 +156,7 @@ class LoopNest:
         """
         per = self.per_counter
         if serial:
-            return f"{self._chunk(self.names)}{self.drawn((UNIT,) * len(self.names))}"
+            return f"{self.chunk(self.names)}{self.drawn((UNIT,) * len(self.names))}"
         elements = {n: f"{n}[{n}_at + at]" for n in self.names}
         numbers = "".join(draw.block(1, "GLOBAL_ID", "MULTIPLY_HIGH") for draw in self.draws)
         return (
@@ -228,7 +173,7 @@ class LoopNest:
         numbers = "".join(d.block(block // per, f"(first + from) / {per}u", "multiply_high_u64") for d in self.draws)
         return self._blocks(block, numbers + self.loop("many", inner), inner)
 
-    def _chunk_loop(self, inner: Sequence[int], last: int = 0, at: str = "0") -> str:
+    def chunk_loop(self, inner: Sequence[int], last: int = 0, at: str = "0") -> str:
         """Return the loop over the ``m`` elements of a chunk. If there may be rare values, it moves the pointers."""
         if not self.rare:
             return self.loop("m", inner, last, at=at)
@@ -254,85 +199,33 @@ class LoopNest:
         """The elements whose random numbers come of one counter."""
         return len(self.draws[0].values)
 
-    def rows(self, rank: int, inner: Sequence[int], past_caches: bool = False) -> Source:
+    def rows(self, rank: int, inner: Sequence[int]) -> Source:
         """Return the kernel for serial devices: a work-item processes ``rows_per_item`` rows, or a segment of ``width``
         of one row.
 
-        ``inner`` is the kind of stride of each array along the last dim. With ``past_caches``, the results are written
-        past the caches: their rows are contiguous and start at a cache line, and no kind is ``STEP``.
+        ``inner`` is the kind of stride of each array along the last dim.
         """
+        starts = "".join(self.pointer(n, start) for n, start in self.row_starts(rank, inner).items())
+        return self.over_rows(f"{self.name}_rows{rank}", rank, starts + self.chunk_loop(inner, rank - 1))
+
+    def row_starts(self, rank: int, inner: Sequence[int]) -> dict[str, str]:
+        """Return where the segment of a row starts in each array."""
+        kinds = zip(self.names, inner, strict=True)
+        return {n: f"{n} + ({n}_row{stride_term('start', n, rank - 1, kind)})" for n, kind in kinds}
+
+    def over_rows(self, name: str, rank: int, row: str, before: str = "") -> Source:
+        """Return the kernel of work-items that process ``m`` elements of rows by the statements ``row``."""
         last = rank - 1
-        places = {
-            n: f"{n}_row{_stride_term('start', n, last, kind)}" for n, kind in zip(self.names, inner, strict=True)
-        }
-        blocks = self._line_blocks() if past_caches else ""
-        starts = "".join(
-            self._line_target(n, place) if past_caches and n in self.written else self._pointer(n, f"{n} + ({place})")
-            for n, place in places.items()
-        )
-        loop = self._line_loop(inner, last) if past_caches else self._chunk_loop(inner, last)
         body = (
             "const INDEX item = GLOBAL_ID / segments, start = GLOBAL_ID % segments * width;\n"
             f"const INDEX beyond = n{last} - start;\nconst u32 m = beyond < width ? (u32)beyond : (u32)width;\n"
             "const INDEX first = item * rows_per_item, after = rows - first;\n"
             "const INDEX end = first + (after < rows_per_item ? after : rows_per_item);\n"
-            f"{blocks}{self.row_offsets(rank, 'first', last)}"
-            f"for (INDEX row = first; row < end; ++row) {{\n{starts}{loop}{self._advance(last)}}}\n"
+            f"{before}{self.row_offsets(rank, 'first', last)}"
+            f"for (INDEX row = first; row < end; ++row) {{\n{row}{self._advance(last)}}}\n"
         )
         head = (number("rows"), number("rows_per_item"), number("segments"), number("width"), *self.dims(rank))
-        return self.source(f"{self.name}_rows{rank}{'_past_caches' * past_caches}", head, body, wide=True)
-
-    @cached_property
-    def tile(self) -> int:
-        """The rows and columns of a tile."""
-        return 64 if 64 * 64 * max(d.itemsize for d in self.dtypes.values()) <= TILE_BYTES else 32
-
-    def tiles(self, rank: int, inner: Sequence[int]) -> Source:
-        """Return the kernel for serial devices in which a work-item processes the tiles of a band of rows.
-
-        A tile of an array whose kind is ``TRANSPOSED`` is first copied into private memory, row by row of the result.
-        """
-        last, across, tile = rank - 1, rank - 2, self.tile
-        kinds = dict(zip(self.names, inner, strict=True))
-        transposed = [n for n, kind in kinds.items() if kind == TRANSPOSED]
-        starts = "".join(
-            f"const {self.memory[n]}* p{n} = t{n} + i * {tile}u;\n"
-            if kind == TRANSPOSED
-            else self._pointer(n, f"{n} + ({n}_row + (band + i) * {n}_s{across}{_stride_term('left', n, last, kind)})")
-            for n, kind in kinds.items()
-        )
-        copied = [UNIT if kind == TRANSPOSED else kind for kind in inner]
-        body = (
-            f"const INDEX bands = (n{across} + {tile - 1}u) / {tile}u, first = GLOBAL_ID / bands;\n"
-            f"const INDEX band = GLOBAL_ID % bands * {tile}u, below = n{across} - band;\n"
-            f"const u32 height = below < {tile}u ? (u32)below : {tile}u;\n"
-            f"{self.row_offsets(rank, 'first', across)}"
-            f"{''.join(f'{self.memory[n]} t{n}[{tile * tile}];' for n in transposed)}\n"
-            f"for (INDEX left = 0; left < n{last}; left += {tile}u) {{\n"
-            f"const INDEX beyond = n{last} - left;\nconst u32 m = beyond < {tile}u ? (u32)beyond : {tile}u;\n"
-            f"{''.join(self._transpose(n, last) for n in transposed)}"
-            f"for (u32 i = 0; i < height; ++i) {{\n{starts}{self.loop('m', copied, last, 'j')}}}\n}}\n"
-        )
-        name = f"{self.name}_tiles{rank}{'_transposed' if transposed else ''}"
-        return self.source(name, self.dims(rank), body, wide=True)
-
-    def _transpose(self, n: str, last: int) -> str:
-        """Return statements that copy a tile of an array, transposed, by vectors of eight where the type has them."""
-        type, tile = self.memory[n], self.tile
-        start = f"GLOBAL const {type}* f{n} = {n} + ({n}_row + band + left * {n}_s{last});\n"
-        rest = (
-            f"for (u32 j = 0; j < m; ++j) for (u32 i = j < wide ? high : 0; i < height; ++i) "
-            f"t{n}[i * {tile}u + j] = f{n}[j * {n}_s{last} + i];\n}}\n"
-        )
-        if self.dtypes[n].is_complex:
-            return f"{{\nconst u32 high = 0, wide = 0;\n{start}{rest}"
-        return (
-            f"{{\nconst u32 high = height & ~7u, wide = m & ~7u;\n{start}"
-            f"for (u32 j = 0; j < wide; j += 8) for (u32 i = 0; i < high; i += 8) {{\n{type}x8 v[8];\n"
-            f"UNROLL for (u32 k = 0; k < 8; ++k) v[k] = LOAD_X8({type}, f{n} + (j + k) * {n}_s{last} + i);\n"
-            f"TRANSPOSE_X8({type}, v)\n"
-            f"UNROLL for (u32 k = 0; k < 8; ++k) PRIVATE_X8({type}, t{n} + (i + k) * {tile}u + j) = v[k];\n}}\n{rest}"
-        )
+        return self.source(name, head, body, wide=True)
 
     def lanes(self, rank: int, wide: bool) -> Source:
         """Return the kernel in which a work-item is one element; for any strides."""
@@ -364,13 +257,14 @@ class LoopNest:
             *[number(f"{n}_s{d}") for n in self.names for d in range(rank)],
         )
 
-    def _chunk(self, names: Sequence[str]) -> str:
+    def chunk(self, names: Sequence[str]) -> str:
         """Return statements for the chunk of a serial work-item over contiguous arrays: its size ``m`` and pointers."""
         head = f"const INDEX first = GLOBAL_ID * {CHUNK}u, rest = n - first;\n"
         count = f"const u32 m = rest < {CHUNK}u ? (u32)rest : {CHUNK}u;\n"
-        return head + count + "".join(self._pointer(n, f"{n} + ({n}_at + first)") for n in names)
+        return head + count + "".join(self.pointer(n, f"{n} + ({n}_at + first)") for n in names)
 
-    def _pointer(self, n: str, start: str) -> str:
+    def pointer(self, n: str, start: str) -> str:
+        """Return the declaration of the pointer to the elements of an array."""
         return f"GLOBAL {'' if n in self.written else 'const '}{self.memory[n]}* p{n} = {start};\n"
 
     def row_offsets(self, rank: int, number: str, dims: int) -> str:
@@ -469,6 +363,6 @@ def _definition(variable: Variable, value: Value, rare: str) -> str:
     return f"const {type_name(variable.type)} {variable.name} = {text(value, rare)};\n"
 
 
-def _stride_term(index: str, n: str, last: int, kind: int) -> str:
+def stride_term(index: str, n: str, last: int, kind: int) -> str:
     """Return the term of an offset for an index along the last dim."""
     return {HOISTED: "", UNIT: f" + {index}", STEP: f" + {index} * {n}_s{last}"}[kind]

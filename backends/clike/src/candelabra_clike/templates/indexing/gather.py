@@ -14,13 +14,14 @@ from candelabra_clike.device_errors import IndexOutOfBounds
 from candelabra_clike.engine import Engine, Launch
 from candelabra_clike.language import INDEX, Value, Variable, constant
 from candelabra_clike.language.kernels import KernelArray, KernelBuilder, built
+from candelabra_clike.language.lane_vectors import VECTOR_BYTES
 from candelabra_clike.layouts import collapsed, is_wide
 from candelabra_clike.source import Source
 from candelabra_clike.templates import index_walker
 from candelabra_clike.templates.elementwise.elementwise import CHUNK, MAX_PLANS, copy_kernel
 from candelabra_clike.templates.indexing import index_arrays
 from candelabra_clike.templates.indexing.index_arrays import IndexedDim
-from candelabra_clike.types import CTYPES, VECTOR_BYTES, VECTOR_TYPES
+from candelabra_clike.types import CTYPES
 
 
 def gather(
@@ -132,8 +133,7 @@ def text(serial: bool, d: dtype, rank: int, inner: Shape, wraps: bool, wide: boo
         elements = [array[at[name] if along else row[name]] for name, array in indices.arrays.items()]
         to, _, _ = indices.lookup(elements)
         if vector > 1:
-            to_row = k.pointer("to_row", out, row["out"] + i * vector)
-            _move_vector(k, d, vector, to_row, k.pointer("from_row", x, row["x"] + to + i * vector))
+            _move_vector(k, out, row["out"] + i * vector, x, row["x"] + to + i * vector, vector)
         else:
             out[at["out"]] = x[at["x"] + to]
 
@@ -160,11 +160,11 @@ def text(serial: bool, d: dtype, rank: int, inner: Shape, wraps: bool, wide: boo
     return k.source()
 
 
-def _move_vector(k: KernelBuilder, d: dtype, width: int, to: KernelArray, source: KernelArray) -> None:
+def _move_vector(k: KernelBuilder, to: KernelArray, to_at: Value, source: KernelArray, at: Value, width: int) -> None:
     """Move ``width`` elements at once, or one by one if an address is not aligned."""
-    vector, mask = VECTOR_TYPES[width * d.itemsize], width * d.itemsize - 1
-    k.line(f"if ((((u64){to.name} | (u64){source.name}) & {mask}u) == 0)")
-    k.line(f"*(GLOBAL {vector}*){to.name} = *(GLOBAL const {vector}*){source.name};\nelse {{")
-    with k.loop("j", constant("u32", 0), width, unrolled=True) as j:
-        to[j] = source[j]
-    k.line("}")
+    vector = k.vector("moved", to, width)
+    with k.when((to.address(to_at) | source.address(at)) & vector.lanes.bytes - 1 == 0):
+        vector.load(source, at)
+        vector.store(to, to_at)
+    with k.otherwise(), k.loop("j", constant("u32", 0), width, unrolled=True) as j:
+        to[to_at + j] = source[at + j]

@@ -11,11 +11,17 @@ from candelabra.dtypes import dtype
 
 from candelabra_clike.array import Shape, StridedArray
 from candelabra_clike.engine import Engine, Launch, Traits
-from candelabra_clike.source import Source, number, reads
+from candelabra_clike.source import Source, reads
 from candelabra_clike.templates.elementwise.loops import STEP
 from candelabra_clike.templates.matmul import micro_kernel, tiled
 from candelabra_clike.templates.matmul.epilogue import OUT, Epilogue
-from candelabra_clike.templates.matmul.matmul import MatmulKernel, MatmulLayout, MatmulPlan, batch_offsets
+from candelabra_clike.templates.matmul.matmul import (
+    MatmulKernel,
+    MatmulLayout,
+    MatmulPlan,
+    batch_offsets,
+    plan_parameters,
+)
 from candelabra_clike.templates.matmul.micro_kernel import MicroTile
 from candelabra_clike.templates.matmul.packing import StridedRows, pack_panels
 from candelabra_clike.types import CTYPES
@@ -63,15 +69,11 @@ class MatmulWithEpilogue(MatmulKernel):
         """Return the kernel for a batch of ``rank`` dims."""
         epilogue, memory = self.epilogue, CTYPES[self.dtype]
         names = (*[LETTERS[role] for role in epilogue.roles], *epilogue.addressed)
-        extents = ("row_blocks", "column_blocks", *(("rows_per_item", "columns_per_item") if traits.serial else ()))
         head = (
             *([reads("packed", memory.memory)] if packing else []),
             *epilogue.buffers(),
             *epilogue.offsets(),
-            *[number(n) for n in (*extents, "m", "n", "depth")],
-            *[number(f"{n}_{d}") for n in names for d in ("row", "column")],
-            *[number(f"z{d}") for d in range(rank)],
-            *[number(f"{n}_z{d}") for n in names for d in range(rank)],
+            *plan_parameters(names, rank, traits.serial),
             *epilogue.scalars(),
         )
         renamed = epilogue.renamed({role: f"{LETTERS[role]}_from" for role in epilogue.roles}, ("a",) * packing)

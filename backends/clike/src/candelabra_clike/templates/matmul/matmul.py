@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from math import prod
 from typing import Any, NamedTuple
@@ -11,8 +12,8 @@ from candelabra.dtypes import dtype
 from candelabra_clike.array import Shape, StridedArray
 from candelabra_clike.engine import Buffer, Engine, Launch, Traits
 from candelabra_clike.layouts import collapsed, is_wide
-from candelabra_clike.source import Source, number, reads, writes
-from candelabra_clike.templates.index_walker import coordinates, moves
+from candelabra_clike.source import KernelParameter, Source, number, reads, writes
+from candelabra_clike.templates.index_walker import coordinates, moves, size_parameters, stride_parameters
 from candelabra_clike.templates.matmul import dot, micro_kernel, tiled
 from candelabra_clike.templates.matmul.micro_kernel import FETCHING_ROWS, MicroTile
 from candelabra_clike.templates.matmul.packing import StridedRows, pack_panels
@@ -237,8 +238,7 @@ class MatmulKernel:
             *[reads(n, self.value) for n in names[1:]],
             *[number(f"{n}_from") for n in names],
             *[number(n) for n in ("blocks", "columns_per_item", "n", "depth", "o_column", "b_column")],
-            *[number(f"z{d}") for d in range(rank)],
-            *[number(f"{n}_z{d}") for n in names for d in range(rank)],
+            *batch_parameters(names, rank),
         )
         body = dot.body(self.value, batch_offsets(names, rank))
         return Source(f"matmul_dots_{self.dtype.name}_{rank}", head, body, wide=True, contract=True)
@@ -268,15 +268,10 @@ class MatmulKernel:
         buffers = [writes("out", memory.memory), reads("a", memory.memory), reads("b", memory.memory)]
         if self.added:
             buffers.append(reads("start", memory.memory))
-        extents = ("row_blocks", "column_blocks", *(("rows_per_item", "columns_per_item") if traits.serial else ()))
         head = (
             *buffers,
             *[number(f"{n}_from") for n in names],
-            *[number(n) for n in extents],
-            *[number(n) for n in ("m", "n", "depth")],
-            *[number(f"{n}_{d}") for n in names for d in ("row", "column")],
-            *[number(f"z{d}") for d in range(rank)],
-            *[number(f"{n}_z{d}") for n in names for d in range(rank)],
+            *plan_parameters(names, rank, traits.serial),
             *([number("alpha", self.value), number("beta", self.value)] if self.added else []),
         )
         form = "panels" if traits.serial else "tiles"
@@ -287,6 +282,18 @@ class MatmulKernel:
             return Source(name, head, body, wide=wide, contract=True)
         body = tiled.body(memory, self.value, moves, self.added)
         return Source(name, head, body, group=tiled.GROUP, wide=wide, contract=True)
+
+
+def plan_parameters(names: Sequence[str], rank: int, serial: bool) -> list[KernelParameter]:
+    """Return the parameters of :attr:`MatmulPlan.numbers`, for arrays of these names and a batch of ``rank`` dims."""
+    extents = ("row_blocks", "column_blocks", *(("rows_per_item", "columns_per_item") if serial else ()))
+    strides = [f"{n}_{d}" for n in names for d in ("row", "column")]
+    return [*[number(n) for n in (*extents, "m", "n", "depth", *strides)], *batch_parameters(names, rank)]
+
+
+def batch_parameters(names: Sequence[str], rank: int) -> list[KernelParameter]:
+    """Return the parameters with the sizes and strides of the dims of a batch."""
+    return [*size_parameters(rank, "z"), *stride_parameters(names, rank, "_z")]
 
 
 def batch_offsets(names: tuple[str, ...], rank: int) -> str:

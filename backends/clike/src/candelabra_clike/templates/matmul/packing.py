@@ -12,6 +12,7 @@ from typing import NamedTuple
 from candelabra_clike.array import Shape
 from candelabra_clike.engine import Buffer, Engine, Launch
 from candelabra_clike.source import Source, number, reads, writes
+from candelabra_clike.templates.index_walker import advance
 
 BITS = 1 << 64
 COLUMNS = 16
@@ -118,7 +119,7 @@ const INDEX panel = item;
         """Return the statements for rows of several dims."""
         last = self.rank - 1
         counters = " ".join(f"INDEX q{d} = 0;" for d in range(1, last))
-        step = "".join(f"if (++q{d} == n{d}) {{ q{d} = 0; " for d in range(last - 1, 0, -1)) + "}" * (last - 1)
+        step = advance("q", last, "n", first=1)
         offset = " + ".join(["0", *[f"q{d} * s{d}" for d in range(1, last)]])
         return f"""const INDEX inner = depth / n0;
 for (INDEX q0 = first; q0 < end; ++q0) for (INDEX panel = panel_first; panel < panel_end; ++panel) {{

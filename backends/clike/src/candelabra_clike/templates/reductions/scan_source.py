@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from candelabra_clike.language import Value, Variable, all_declared, assignments, constant, text
+from candelabra_clike.language.lane_vectors import LaneVector
 from candelabra_clike.source import KernelParameter, Source, number, reads, writes
 from candelabra_clike.templates.index_walker import row_offsets, size_parameters, stride_parameters
 from candelabra_clike.types import CType
@@ -338,7 +339,8 @@ class ScanSourceBuilder:
         if any(e.memory[0] == "c" for _, _, e in arrays):
             return "const u32 adjacent = 0;\n"
         tests = [
-            f"{n}_step == 1 && (u64)({pointer} + {n}_row) % {int(e.memory[1:]) // 2}u == 0" for pointer, n, e in arrays
+            f"{n}_step == 1 && {LaneVector(n, e.memory, VECTOR).is_aligned(f'{pointer} + {n}_row')}"
+            for pointer, n, e in arrays
         ]
         return f"const u32 adjacent = {' && '.join(tests)};\n"
 
@@ -352,9 +354,9 @@ class ScanSourceBuilder:
             if e.memory[0] == "c":
                 continue
             for j in range(0, EACH, VECTOR):
-                parts = "".join(f"v{n}[{j + p}] = {e.load(f'w.{part}')};\n" for p, part in enumerate("xyzw"))
-                load = f"LOAD_X4({e.memory}, {n} + ({n}_row + from + {j}u))"
-                vectors += f"{{ const {e.memory}x4 w = {load};\n{parts}}}\n"
+                w = LaneVector("w", e.memory, VECTOR)
+                parts = "".join(f"v{n}[{j + p}] = {e.load(w.element(p))};\n" for p in range(VECTOR))
+                vectors += f"{{ {w.declaration()}{w.load(f'{n} + ({n}_row + from + {j}u)')}{parts}}}\n"
         scalars = f"UNROLL for (u32 j = 0; j < {EACH}u; ++j) {{\n{scalars}}}\n"
         if not vectors:
             return declared + scalars
@@ -371,10 +373,9 @@ class ScanSourceBuilder:
             if o.memory[0] == "c":
                 continue
             for j in range(0, EACH, VECTOR):
-                parts = " ".join(f"w.{part} = r{k}[{j + p}];" for p, part in enumerate("xyzw"))
-                vectors += (
-                    f"{{ {o.memory}x4 w; {parts}\nSTORE_X4({o.memory}, out{k} + (out_row + from + {j}u), w); }}\n"
-                )
+                w = LaneVector("w", o.memory, VECTOR)
+                parts = "".join(f"{w.element(p)} = r{k}[{j + p}];\n" for p in range(VECTOR))
+                vectors += f"{{ {w.declaration()}{parts}{w.store(f'out{k} + (out_row + from + {j}u)')}}}\n"
         scan = f"UNROLL for (u32 j = 0; j < {EACH}u; ++j) if (j < many) {{\n{each}{self.combine('e', 'f')}{results}}}\n"
         scalars = f"UNROLL for (u32 j = 0; j < {EACH}u; ++j) {{\n{scalars}}}\n"
         if not vectors:

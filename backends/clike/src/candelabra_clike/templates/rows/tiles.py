@@ -15,6 +15,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from candelabra_clike.language import Value, text
+from candelabra_clike.language.lane_vectors import LaneVector
 from candelabra_clike.source import Source, writes
 from candelabra_clike.templates.lane_totals import LaneTotal, combine_lanes, local_declarations
 from candelabra_clike.templates.rows.program import NAMES, RowProgram, RowReduction
@@ -24,8 +25,6 @@ from candelabra_clike.types import CType
 
 VECTOR = 4
 """Adjacent elements of a lane, if they are adjacent in memory."""
-PARTS = "xyzw"
-"""The names of the elements of a vector."""
 
 
 class Tile(NamedTuple):
@@ -171,9 +170,9 @@ class TiledRowSourceBuilder(RowSourceBuilder):
                 loaded = self.elements[k].load(f"{name}[{name}_row]")
                 statements += f"const {self.value} v{letter} = {loaded};\n"
         if self.tile.vector > 1:
-            first = {f"(u64)({name} + {self.start(name)})" for _, name in self._vectors()}
-            size = VECTOR * max(int(self.elements[k].memory[1:]) // 8 for k, _ in self._vectors())
-            statements += f"const u32 aligned = ({' | '.join(sorted(first))}) % {size}u == 0;\n"
+            vectors = [(name, LaneVector(name, self.elements[k].memory, VECTOR)) for k, name in self._vectors()]
+            tests = [vector.is_aligned(f"{name} + {self.start(name)}") for name, vector in vectors]
+            statements += f"const u32 aligned = {' && '.join(tests)};\n"
         return statements
 
     def _vectors(self) -> list[tuple[int, str]]:
@@ -226,9 +225,9 @@ class TiledRowSourceBuilder(RowSourceBuilder):
         for k, letter in zip(positions, letters, strict=True):
             element, name = self.elements[k], self.names[k]
             if aligned and self.layout.inner[k] == 1:
-                vector = f"LOAD_X4({element.memory}, {name} + {name}_run)"
-                statements += f"const {element.memory}x4 t{letter} = {vector};\n"
-                sources = [f"t{letter}.{part}" for part in PARTS]
+                vector = LaneVector(f"t{letter}", element.memory, VECTOR)
+                statements += vector.declaration() + vector.load(f"{name} + {name}_run")
+                sources = [vector.element(j) for j in range(VECTOR)]
             else:
                 sources = [self._element_at(k, j) for j in range(self.tile.vector)]
             for j, source in enumerate(sources):
@@ -305,11 +304,10 @@ class TiledRowSourceBuilder(RowSourceBuilder):
         stores = "".join(f"{self._element_at(0, j)} = {element.store(f'w[{j}]')};\n" for j in range(self.tile.vector))
         if self.tile.vector == 1:
             return self._offsets([0]) + stores
-        parts = "".join(f"t.{part} = {element.store(f'w[{j}]')};\n" for j, part in enumerate(PARTS))
-        return (
-            f"{self._offsets([0])}if (aligned) {{\n{element.memory}x4 t;\n{parts}"
-            f"STORE_X4({element.memory}, out + out_run, t);\n}} else {{\n{stores}}}\n"
-        )
+        vector = LaneVector("t", element.memory, VECTOR)
+        put = "".join(f"{vector.element(j)} = {element.store(f'w[{j}]')};\n" for j in range(VECTOR))
+        whole = vector.declaration() + put + vector.store("out + out_run")
+        return f"{self._offsets([0])}if (aligned) {{\n{whole}}} else {{\n{stores}}}\n"
 
     def _store_tile(self, base: str, loaded: Sequence[str], kept: bool) -> str:
         """Return statements that store the last expression for the elements of a tile."""
