@@ -133,7 +133,8 @@ def text(serial: bool, d: dtype, rank: int, inner: Shape, wraps: bool, wide: boo
         elements = [array[at[name] if along else row[name]] for name, array in indices.arrays.items()]
         to, _, _ = indices.lookup(elements)
         if vector > 1:
-            _move_vector(k, out, row["out"] + i * vector, x, row["x"] + to + i * vector, vector)
+            to_row = k.pointer("to_row", out, row["out"] + i * vector)
+            _move_vector(k, to_row, k.pointer("from_row", x, row["x"] + to + i * vector), vector)
         else:
             out[at["out"]] = x[at["x"] + to]
 
@@ -160,11 +161,11 @@ def text(serial: bool, d: dtype, rank: int, inner: Shape, wraps: bool, wide: boo
     return k.source()
 
 
-def _move_vector(k: KernelBuilder, to: KernelArray, to_at: Value, source: KernelArray, at: Value, width: int) -> None:
+def _move_vector(k: KernelBuilder, to: KernelArray, source: KernelArray, width: int) -> None:
     """Move ``width`` elements at once, or one by one if an address is not aligned."""
-    vector = k.vector("moved", to, width)
-    with k.when((to.address(to_at) | source.address(at)) & vector.lanes.bytes - 1 == 0):
-        vector.load(source, at)
-        vector.store(to, to_at)
+    vector, first = k.vector("moved", to, width), constant(INDEX, 0)
+    with k.when((to.address(first) | source.address(first)) & vector.lanes.bytes - 1 == 0):
+        vector.load(source, first)
+        vector.store(to, first)
     with k.otherwise(), k.loop("j", constant("u32", 0), width, unrolled=True) as j:
-        to[to_at + j] = source[at + j]
+        to[j] = source[j]
