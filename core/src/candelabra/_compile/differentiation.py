@@ -110,10 +110,10 @@ def trace_backward(recorder: Recorder, outputs: Sequence[Tensor], inputs: Sequen
     run = compile_graph(graph)
     return Derivative(
         partial_last(run, constants), graph,
-        tuple([recorder.payloads[id(t._payload)][1] for t in outputs]),
+        tuple([recorder.payloads[t._payload] for t in outputs]),
         tuple([(v.spec.strides, v.spec.offset) for v in starts]),
         tuple(saved),
-        tuple([recorder.payloads[id(t._payload)][1] for t in inputs]),
+        tuple([recorder.payloads[t._payload] for t in inputs]),
         tuple([0 if g is None else g._keys & ~(AUTOGRAD | VIEW) for g in gradients]),
         tuple([-1 if v is None else found.index(v) for v in results]),
     )  # fmt: skip

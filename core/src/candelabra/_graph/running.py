@@ -6,7 +6,7 @@ call of a kernel. Values are released after their last use.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 
 from candelabra._annotations import Any, Final
 from candelabra._codegen.source import build_once
@@ -16,7 +16,7 @@ from candelabra._keys import NO_GRAD, mode
 from candelabra._tensor import wrap
 
 KernelOf = Callable[[Node], Callable[..., Any] | None]
-SMALL: Final = 1 << 14
+SMALL: Final = 1 << 10
 """Values of fewer bytes are released when the function returns: a statement costs more than their memory."""
 
 
@@ -27,6 +27,10 @@ def runner(graph: Graph, kernel_of: KernelOf | None = None) -> Callable[..., tup
     takes its canonical arguments, as a backend's kernels do; that of a group the payloads of ``node.args``. It returns
     a payload, or a tuple of payloads for several results. What the kernel of a node that writes returns is ignored: the
     results are the payloads that it has written.
+
+    The kernel of a group that has an attribute ``takes_list`` takes one list of the payloads. Nothing else refers to
+    those that nothing uses after the node, so it can release their memory as soon as it has read them. (Attribution:
+    the boxed calls of PyTorch's compiler.)
     """
     function: Any = _Writer(graph, kernel_of).function()
     function.graph = graph  # so that reports show the groups that a device has made
@@ -102,10 +106,7 @@ class _Writer:
     def function(self) -> Callable[..., tuple[Any, ...]]:
         last = self._last_uses()
         for node in self.graph.nodes:
-            self._call(node)
-            dead = sorted({self.names[value] for value in last.get(node, ())})
-            if dead:
-                self.lines.append(f"{' = '.join(dead)} = None")
+            self._call(node, last.get(node, ()))
         outputs = [self.names[value] for value in self.graph.outputs]
         self.lines.append(f"return ({', '.join(outputs)}{',' if outputs else ''})")
         parameters = ", ".join(self.names[value] for value in self.graph.inputs)
@@ -127,28 +128,44 @@ class _Writer:
                 found.setdefault(node, []).append(value)
         return found
 
-    def _call(self, node: Node) -> None:
+    def _call(self, node: Node, dying: Sequence[Value]) -> None:
+        """Write the call of a node, after which nothing uses the values ``dying``."""
         number, self.count = self.count, self.count + 1
         chosen = None if self.kernel_of is None else self.kernel_of(node)
         self.scope[f"k{number}"] = chosen if chosen is not None else default_kernel(node)
         passed = ", ".join(self._argument(argument) for argument in node.args)
-        call = f"k{number}({passed})"
+        takes_list = getattr(chosen, "takes_list", False)
+        if takes_list:
+            self.lines.append(f"_ = [{passed}]")
+            dying = self._release(value for value in dying if value in self.names)
+            passed = "_"
+        may_decline = not isinstance(node.op, Graph) and not node.is_view  # as in eager calls
+        results = []
         if node.form == FUNCTION:
-            results = []
             for value in node.results:
                 self.names[value] = f"v{len(self.names)}"
                 results.append(self.names[value])
-            left = results[0] if len(results) == 1 else "_"
         else:
             for target, value in written_values(node):
                 self.names[value] = self.names[target]
-            left = "_"
-        self.lines.append(f"{left} = {call}")
-        if not isinstance(node.op, Graph) and not node.is_view:  # it may decline, as in eager calls
+        direct = len(results) == 1 or (results and not may_decline)
+        left = ", ".join(results) if direct else "_"
+        self.lines.append(f"{left} = k{number}({passed})")
+        if may_decline:
             self.scope[f"d{number}"] = dispatching(node)
             self.lines.append(f"if {left} is NotImplemented: {left} = d{number}({passed})")
-        if node.form == FUNCTION and len(node.results) > 1:
+        if results and not direct:
             self.lines.append(f"{', '.join(results)} = _")
+        if takes_list or (left == "_" and (results or dying)):  # it would keep an argument or a result
+            self.lines.append("_ = None")
+        self._release(dying)
+
+    def _release(self, values: Iterable[Value]) -> Sequence[Value]:
+        """Write a line that forgets values. Return none."""
+        names = sorted({self.names[value] for value in values})
+        if names:
+            self.lines.append(f"{' = '.join(names)} = None")
+        return ()
 
     def _argument(self, argument: Any) -> str:
         """Return the text of an argument. Anything but names and short constants is bound to a name."""
