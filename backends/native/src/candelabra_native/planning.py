@@ -79,7 +79,7 @@ def _cuts(graph: Graph, recordings: Mapping[Node, RecordedNode], into: Mapping[N
     """Return nodes at which another plan begins.
 
     A plan whose launches may report errors keeps its arrays, since the nodes run again to raise the error. So such
-    launches are apart from others that release arrays.
+    launches do not share a plan with launches after which arrays are released.
     """
     cuts: set[Node] = set()
     for run in _runs(graph, recordings, into):

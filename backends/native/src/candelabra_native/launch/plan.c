@@ -119,7 +119,7 @@ typedef struct {
     uint64_t *slots;
 } Call;
 
-/* Release an array of the call, which nobody else needs. */
+/* Release an array of the call that the caller does not need any more. */
 static void release_array(Call *call, Py_ssize_t index)
 {
     PyBuffer_Release(&call->buffers[index]);
