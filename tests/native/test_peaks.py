@@ -31,6 +31,13 @@ def test_a_compiled_training_step_needs_no_more_memory_than_an_eager_one(name: s
     assert max(found.ratios) <= LIMIT, found
 
 
+@pytest.mark.parametrize("name", ["MLP", "CNN", "GPT"])
+def test_a_compiled_module_needs_no_more_memory_than_an_eager_one(name: str) -> None:
+    """Its backward pass releases what was saved after the last use. While it is traced, its graph is kept as well."""
+    found = compared(SETUPS[name], CPU, 3, "model")
+    assert max(found.ratios[1:]) <= LIMIT, found
+
+
 def test_a_plan_releases_arrays_and_takes_memory_when_launches_need_it() -> None:
     """So a chain of products has the peak of the eager call, of which each operand is released."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from weakref import ref
 
 import candelabra as cd
@@ -59,6 +59,28 @@ def test_a_traced_step_frees_saved_values_and_old_gradients(counting: cd.device)
 def test_a_compiled_training_step_needs_no_more_memory_than_an_eager_one(counting: cd.device) -> None:
     """Neither the calls that are traced nor later ones have a larger peak."""
     assert max(compared(setup_of("MLP"), counting, 4).ratios) <= LIMIT
+
+
+def test_a_compiled_module_releases_saved_values_as_its_backward_pass_goes_on(counting: cd.device) -> None:
+    """With retain_graph=True they stay, so that a second pass gives the same gradients."""
+    x = cd.ones(SIZE, device=counting, requires_grad=True)
+    found = []
+    for function in (chain, cd.compile(chain, fullgraph=True)):
+
+        def step(function: Callable[[cd.Tensor], cd.Tensor] = function) -> None:
+            x.grad = None
+            function(x).sum().backward()
+
+        found.append(peaks(step, counting, 3)[1:])
+    assert max(Peaks(*found).ratios) <= LIMIT
+    assert x.grad is not None
+    once = x.grad.clone()
+    loss = function(x).sum()
+    loss.backward(retain_graph=True)
+    loss.backward()
+    assert (x.grad == 3 * once).all()
+    with pytest.raises(RuntimeError, match="second time"):
+        loss.backward()
 
 
 def test_a_gradient_that_a_trace_has_seen_dies_with_its_tensor() -> None:

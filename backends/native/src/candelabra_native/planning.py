@@ -90,8 +90,11 @@ def _cuts(graph: Graph, recordings: Mapping[Node, RecordedNode], into: Mapping[N
 
 
 def dying_in(graph: Graph, nodes: Sequence[Node]) -> list[Tensor]:
-    """Return the values that nodes read, and that neither the graph nor a later node uses."""
-    later = {*graph.inputs, *graph.outputs}
+    """Return the values that nodes read, and that neither a later node nor the caller uses.
+
+    Inputs of the graph that are no tensors from outside, such as saved values, may be the graph's to release.
+    """
+    later = {*graph.outputs, *(value for value in graph.inputs if value.memory.external)}
     for node in reversed(graph.nodes):
         if node is nodes[-1]:
             break

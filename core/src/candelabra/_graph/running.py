@@ -6,7 +6,8 @@ call of a kernel. Values are released after their last use.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 
 from candelabra._annotations import Any, Final
 from candelabra._codegen.source import build_once
@@ -31,10 +32,26 @@ def runner(graph: Graph, kernel_of: KernelOf | None = None) -> Callable[..., tup
     The kernel of a group that has an attribute ``takes_list`` takes one list of the payloads. Nothing else refers to
     those that nothing uses after the node, so it can release their memory as soon as it has read them. (Attribution:
     the boxed calls of PyTorch's compiler.)
+
+    So does the function's attribute ``on_list``: a function of one list, which it empties.
     """
-    function: Any = _Writer(graph, kernel_of).function()
+    writer = _Writer(graph, kernel_of, False)
+    function: Any = writer.function()
     function.graph = graph  # so that reports show the groups that a device has made
+    function.on_list = _on_list(graph, writer.kernels)
     return function  # type: ignore[no-any-return]
+
+
+def _on_list(graph: Graph, kernels: Mapping[Node, Callable[..., Any]]) -> Callable[[list[Any]], tuple[Any, ...]]:
+    """Return the function of a graph that takes a list. It is generated when it is called first."""
+    made = cache(lambda: _Writer(graph, kernels.get, True).function())
+    return lambda payloads: made()(payloads)
+
+
+def on_list(run: Callable[..., tuple[Any, ...]]) -> Callable[[list[Any]], tuple[Any, ...]]:
+    """Return a function of a list of payloads from the function of a device's compiler, which may have none."""
+    found: Callable[[list[Any]], tuple[Any, ...]] | None = getattr(run, "on_list", None)
+    return found or (lambda payloads: run(*payloads))
 
 
 def default_kernel(node: Node) -> Callable[..., Any]:
@@ -95,9 +112,11 @@ def _tensors(argument: Any, passed: Any, values: Any) -> Any:
 class _Writer:
     """The text of the function, and the objects that it refers to."""
 
-    def __init__(self, graph: Graph, kernel_of: KernelOf | None) -> None:
+    def __init__(self, graph: Graph, kernel_of: KernelOf | None, takes_list: bool) -> None:
         self.graph = graph
         self.kernel_of = kernel_of
+        self.takes_list = takes_list
+        self.kernels: dict[Node, Callable[..., Any]] = {}
         self.names: dict[Value, str] = {value: f"a{i}" for i, value in enumerate(graph.inputs)}
         self.scope: dict[str, Any] = {}
         self.lines: list[str] = []
@@ -110,10 +129,13 @@ class _Writer:
         outputs = [self.names[value] for value in self.graph.outputs]
         self.lines.append(f"return ({', '.join(outputs)}{',' if outputs else ''})")
         parameters = ", ".join(self.names[value] for value in self.graph.inputs)
+        if self.takes_list:
+            self.lines[:0] = [f"{parameters}, = payloads", "payloads.clear()"] if parameters else []
+            parameters = "payloads"
         return build_once("graph", parameters, self.lines, self.scope, "graph")
 
     def _last_uses(self) -> dict[Node, list[Value]]:
-        """Return the values that are released after each node: large ones that no output shows."""
+        """Return the values that are released after each node: large ones that neither the caller nor an output has."""
         first: dict[Value, Value] = {}  # a write gives a value another one, which has its name and its payload
         last: dict[Value, Node] = {}
         for node in self.graph.nodes:
@@ -121,7 +143,8 @@ class _Writer:
                 first[after] = first.get(before, before)
             for value in (*node.operands, *node.results):
                 last[first.get(value, value)] = node
-        kept = {first.get(value, value) for value in (*self.graph.outputs, *self.graph.inputs)}
+        inputs = () if self.takes_list else self.graph.inputs
+        kept = {first.get(value, value) for value in (*self.graph.outputs, *inputs)}
         found: dict[Node, list[Value]] = {}
         for value, node in last.items():
             if value not in kept and value.spec is not None and value.spec.nbytes >= SMALL:
@@ -132,7 +155,7 @@ class _Writer:
         """Write the call of a node, after which nothing uses the values ``dying``."""
         number, self.count = self.count, self.count + 1
         chosen = None if self.kernel_of is None else self.kernel_of(node)
-        self.scope[f"k{number}"] = chosen if chosen is not None else default_kernel(node)
+        self.scope[f"k{number}"] = self.kernels[node] = chosen if chosen is not None else default_kernel(node)
         passed = ", ".join(self._argument(argument) for argument in node.args)
         takes_list = getattr(chosen, "takes_list", False)
         if takes_list:
@@ -188,4 +211,4 @@ def written_values(node: Node) -> list[tuple[Value, Value]]:
     return [(targets[result.memory], result) for result in node.results]
 
 
-__all__ = ["default_kernel", "dispatching", "runner", "written_values"]
+__all__ = ["default_kernel", "dispatching", "on_list", "runner", "written_values"]
