@@ -130,7 +130,7 @@ def test_events_of_a_device_without_streams_have_the_hosts_times() -> None:
 
 @pytest.mark.usefixtures("lantern")
 def test_memory_of_a_device_by_pytorchs_names(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`mem_get_info` needs the fact `memory`; the peak cannot be reset, which a warning says once."""
+    """`mem_get_info` needs the fact `memory`. The peak can be reset if the backend can; if not, a warning says so."""
     with pytest.raises(NotImplementedError, match="does not report how much memory a device has"):
         cd.lantern.mem_get_info()
     facts = {"memory": 2**40, "compute": (9, 0)}
@@ -140,7 +140,15 @@ def test_memory_of_a_device_by_pytorchs_names(monkeypatch: pytest.MonkeyPatch) -
     assert free == total - cd.lantern.memory_reserved(0)
     found = cd.lantern.get_device_properties(0)
     assert (found.major, found.minor) == (9, 0)
+    held = cd.ones(100, device="lantern:0")
+    cd.ones(1000, device="lantern:0")
+    cd.lantern.synchronize(0)
+    assert cd.lantern.max_memory_allocated(0) >= 4400
+    cd.lantern.reset_peak_memory_stats(0)
+    assert cd.lantern.max_memory_allocated(0) == cd.lantern.memory_allocated(0) < 4400
+    assert held.sum() == 100
     monkeypatch.setattr("candelabra._absent._said", set())
+    monkeypatch.setattr(type(cd.lantern._instance(None).backend), "reset_peak", Backend.reset_peak)
     with pytest.warns(UserWarning, match="the peak is that since the start of the process"):
         cd.lantern.reset_peak_memory_stats()
     assert cd.lantern.OutOfMemoryError is cd.OutOfMemoryError

@@ -165,6 +165,8 @@ def test_the_peak_is_what_was_in_use_at_once(engine: Any) -> None:
     del kept[0]
     assert engine.pool.statistics(release=False) == {"allocated": 2048, "reserved": 3072, "peak": 3072}
     assert engine.pool.statistics(release=True) == {"allocated": 2048, "reserved": 2048, "peak": 3072}
+    engine.pool.reset_peak()
+    assert engine.pool.statistics(release=False)["peak"] == 2048
 
 
 def test_memory_is_counted_over_threads(engine: Any) -> None:

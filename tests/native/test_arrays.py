@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 
 import candelabra as cd
 import ml_dtypes
@@ -13,7 +14,9 @@ from candelabra.errors import OutOfMemoryError
 from candelabra_clike.kernels.copies import PARALLEL_COPY_SIZE
 from candelabra_native.arrays import Unsuitable, payload, shared, strided
 from candelabra_native.engine import NativeEngine
-from candelabra_native.launch._launch import address_of, allocate, dense_rows, release, statistics
+from candelabra_native.launch._launch import address_of, allocate, dense_rows, plan, release, statistics
+
+from tests.native.compiled import launch
 
 ENGINE = NativeEngine()
 SHARED = np.ones(8)
@@ -126,6 +129,34 @@ def test_empty_cache_gives_back_the_memory_of_results() -> None:
     assert cd.cpu.memory_reserved() - before["reserved"] == cd.cpu.memory_allocated() - before["allocated"]
     assert 1 << 20 <= cd.cpu.memory_allocated() - before["allocated"] < 2 << 20
     assert kept.tolist() == [2, 2]
+
+
+def test_the_peak_of_results_is_counted_anew_after_a_reset() -> None:
+    """It is what is allocated at the reset, until more is."""
+    cd.cpu.reset_peak_memory_stats()
+    assert cd.cpu.max_memory_allocated() == cd.cpu.memory_allocated()
+    before, blocks = cd.cpu.memory_allocated(), [allocate(1 << 20), allocate(1 << 20)]
+    del blocks
+    assert cd.cpu.max_memory_allocated() == before + (2 << 20)
+    cd.cpu.reset_peak_memory_stats()
+    assert cd.cpu.max_memory_allocated() == before
+
+
+def test_threads_take_memory_without_the_interpreters_lock(rng: np.random.Generator) -> None:
+    """Plans of several threads do so; afterwards the counters are what they were before."""
+    store = launch("store", "bQ")
+    sizes = [int(size) for size in rng.integers(1 << 18, 1 << 20, 20)]
+    launches = tuple((store, 1, ((i, 0), i)) for i in range(20))
+    run = plan(launches, (), tuple((size, i, min(i + 3, 19)) for i, size in enumerate(sizes)))
+    release()
+    before = statistics()
+    threads = [threading.Thread(target=lambda: [run([]) for _ in range(200)]) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    release()
+    assert (statistics()["allocated"], statistics()["reserved"]) == (before["allocated"], before["reserved"])
 
 
 def test_memory_that_does_not_exist_is_refused() -> None:

@@ -14,7 +14,7 @@ import pytest
 from candelabra import Tensor
 from candelabra.graph import Graph, compile_graph, trace
 from candelabra_native import planning
-from candelabra_native.launch._launch import plan
+from candelabra_native.launch._launch import allocate, plan, reset_peak, statistics
 from candelabra_native.planning import ALIGNMENT, arranged, planned
 from candelabra_native.recorded import RecordedBlock, RecordedNode, record
 
@@ -28,13 +28,13 @@ CPU = cd.device("cpu")
 def test_launches_run_in_turn_at_their_places() -> None:
     """Buffers are blocks with offsets in bytes; a later launch overwrites what an earlier one wrote."""
     store = launch("store", "bQ")
-    run = plan(((store, 1, ((0, 8), 5)), (store, 1, ((1, 0), 6)), (store, 1, ((0, 8), 7))), (None, None))
+    run = plan(((store, 1, ((0, 8), 5)), (store, 1, ((1, 0), 6)), (store, 1, ((0, 8), 7))), (None, None), ())
     first, second = np.zeros(3, np.uint64), bytearray(8)
-    assert run(first, second) is True
+    assert run([first, second]) == ()
     assert first.tolist() == [0, 7, 0]
     assert second[0] == 6
     other = np.zeros(3, np.uint64)
-    assert run(other, second)
+    assert run([other, second]) == ()
     assert other.tolist() == [0, 7, 0]
 
 
@@ -42,7 +42,8 @@ def test_all_work_items_of_a_launch_run() -> None:
     """The count of work-items is that of the plan, also where it is 0."""
     visit = launch("visit", "bb")
     seen, totals = np.zeros(100, np.uint8), np.zeros(100, np.uint64)
-    assert plan(((visit, 100, ((0, 0), (1, 0))), (visit, 0, ((0, 0), (1, 0)))), (None, None))(seen, totals)
+    run = plan(((visit, 100, ((0, 0), (1, 0))), (visit, 0, ((0, 0), (1, 0)))), (None, None), ())
+    assert run([seen, totals]) == ()
     assert (seen == 1).all()
     assert (totals == 100).all()
 
@@ -51,51 +52,112 @@ def test_arrays_of_another_layout_stop_the_plan() -> None:
     """Nothing is launched if strides, the number of dims or the alignment differ. Dims of one element have any
     stride.
     """
-    run = plan(((launch("store", "bQ"), 1, ((1, 0), 9)),), (((24, 8), 8), None))
+    run = plan(((launch("store", "bQ"), 1, ((1, 0), 9)),), (((24, 8), 8, 0), None), ())
     written = np.zeros(1, np.uint64)
     for other in (np.zeros((2, 4)), np.zeros((3, 2)).T, np.zeros(3), np.zeros(50, "u1")[1:49].view("f8").reshape(2, 3)):
-        assert run(other, written) is False
+        arrays = [other, written]
+        assert run(arrays) is None
+        assert arrays[0] is other
         assert not written
-    assert run(np.zeros((2, 3)), written)
+    assert run([np.zeros((2, 3)), written]) == ()
     assert written == 9
-    assert run(np.zeros((4, 3))[:1], written)
+    assert run([np.zeros((4, 3))[:1], written]) == ()
+
+
+def test_results_are_blocks_of_memory() -> None:
+    """Each call has results of its own, and gives the memory between the launches back."""
+    store = launch("store", "bQ")
+    launches = ((store, 1, ((0, 0), 5)), (store, 1, ((1, 8), 6)), (store, 1, ((2, 0), 7)))
+    run = plan(launches, (), ((8, 0, -1), (1 << 20, 1, 1), (16, 2, -1)))
+    before = statistics()["allocated"]
+    first, second = run([]) or ()
+    assert statistics()["allocated"] == before + 24
+    others = run([]) or ()
+    assert [memoryview(block).nbytes for block in (first, second)] == [8, 16]
+    assert [bytes(block)[0] for block in (first, second, *others)] == [5, 7, 5, 7]
+    del first, second, others
+    assert statistics()["allocated"] == before
+
+
+def test_memory_of_launches_that_follow_each_other_is_the_same() -> None:
+    """Memory is taken before its first launch and given back after its last one, so a plan needs the most of any."""
+    store, size = launch("store", "bQ"), 1 << 20
+    launches = tuple((store, 1, ((i, 0), i)) for i in range(5))
+    run = plan(launches, (), tuple((size, i, min(i + 1, 4)) for i in range(5)))
+    reset_peak()
+    before = statistics()["allocated"]
+    assert run([]) == ()
+    assert statistics()["peak"] == before + 2 * size
+
+
+def test_arrays_are_released_after_their_last_launch() -> None:
+    """The list has None in their place, and their memory serves later launches."""
+    store, size = launch("store", "bQ"), 1 << 20
+    launches = ((store, 1, ((0, 0), 5)), (store, 1, ((1, 0), 6)), (store, 1, ((2, 0), 7)))
+    run = plan(launches, (((8,), 8, 0), ((8,), 8, -1)), ((size, 2, -1),))
+    reset_peak()
+    before = statistics()["allocated"]
+    arrays = [np.ndarray(size // 8, "u8", allocate(size)) for _ in range(2)]
+    (result,) = run(arrays) or ()
+    assert arrays[0] is None
+    assert arrays[1][0] == 6
+    assert statistics()["peak"] == before + 2 * size == statistics()["allocated"]
+    assert memoryview(result).nbytes == size
+
+
+def test_memory_that_is_missing_is_an_error() -> None:
+    """What the call has taken before is given back."""
+    store = launch("store", "bQ")
+    run = plan(((store, 1, ((0, 0), 5)), (store, 1, ((1, 0), 6))), (), ((1 << 20, 0, -1), (1 << 60, 1, 1)))
+    before = statistics()["allocated"]
+    with pytest.raises(cd.OutOfMemoryError, match=f"cannot allocate {1 << 60} bytes on the CPU"):
+        run([])
+    assert statistics()["allocated"] == before
 
 
 @pytest.mark.parametrize(
-    ("launches", "layouts", "error", "message"),
+    ("launches", "layouts", "memory", "error", "message"),
     [
-        (((len, 1, ()),), (), TypeError, "plan.. takes launches of kernels, got <built-in function len>"),
-        (((1, ()),), (), TypeError, r"a launch of a plan is \(kernel, count, arguments\), got \(1, \(\)\)"),
-        (("store", 1, (3, 4)), (), TypeError, "kernel store: argument 0 .*buffer of a plan is .block, offset., got 3"),
-        (("store", 1, ((0, 0, 0), 4)), (None,), TypeError, r"a buffer of a plan is \(block, offset\)"),
-        (("store", 1, ((2, 0), 4)), (None, None), ValueError, "kernel store: argument 0 .*block 2 is not one of the 2"),
-        (("store", 1, ((0, 0),)), (None,), TypeError, "kernel store takes 2 arguments, got 1"),
-        (("store", 1, ((0, 0), -1)), (None,), OverflowError, "kernel store: argument 1 .*-1 is out of the range"),
-        (("store", -1, ((0, 0), 1)), (None,), OverflowError, "kernel store: the count of work-items: -1 is out of the"),
-        ((), (((8,), 0),), ValueError, "an alignment is at least 1, got 0"),
-        ((), ((8, 8),), TypeError, r"a layout of a plan is \(strides, alignment\)"),
-        ((), ((("x",), 8),), TypeError, "an integer is required"),
-        ([], (), TypeError, "must be tuple, not list"),
+        (((len, 1, ()),), (), (), TypeError, "plan.. takes launches of kernels, got <built-in function len>"),
+        (((1, ()),), (), (), TypeError, r"a launch of a plan is \(kernel, count, arguments\), got \(1, \(\)\)"),
+        (("store", 1, (3, 4)), (), (), TypeError, "kernel store: argument 0 .*of a plan is .block, offset., got 3"),
+        (("store", 1, ((0, 0, 0), 4)), (None,), (), TypeError, r"a buffer of a plan is \(block, offset\)"),
+        (("store", 1, ((2, 0), 4)), (None,), ((1, 0, 0),), ValueError, "argument 0 .*block 2 is not one of the 2"),
+        (("store", 1, ((0, 0),)), (None,), (), TypeError, "kernel store takes 2 arguments, got 1"),
+        (("store", 1, ((0, 0), -1)), (None,), (), OverflowError, "kernel store: argument 1 .*-1 is out of the range"),
+        (("store", -1, ((0, 0), 1)), (None,), (), OverflowError, "store: the count of work-items: -1 is out of the"),
+        ((), (((8,), 0, 0),), (), ValueError, "an alignment is at least 1, got 0"),
+        ((), ((8, 8, 0),), (), TypeError, r"a layout of a plan is \(strides, alignment, last launch\)"),
+        ((), ((("x",), 8, 0),), (), TypeError, "an integer is required"),
+        ((), (), (8,), TypeError, r"memory of a plan is \(bytes, first launch, last launch\), got 8"),
+        ((), (), ((8, 0),), TypeError, r"memory of a plan is \(bytes, first launch, last launch\)"),
+        ((), (), ((8, 0, 0),), ValueError, "8 bytes cannot be used by the launches 0 to 0 of 0"),
+        (("store", 1, ((0, 0), 1)), (), ((8, 1, -1),), ValueError, "8 bytes cannot be used by the launches 1 to -1 of"),
+        (("store", 1, ((0, 0), 1)), (), ((8, 0, -2),), ValueError, "8 bytes cannot be used by the launches 0 to -2 of"),
+        (("store", 1, ((0, 0), 1)), (), ((-8, 0, 0),), ValueError, "-8 bytes cannot be used by the launches 0 to 0 of"),
+        ([], (), (), TypeError, "must be tuple, not list"),
     ],
 )  # fmt: skip
-def test_plans_are_checked(launches: Any, layouts: Any, error: type[Exception], message: str) -> None:
+def test_plans_are_checked(launches: Any, layouts: Any, memory: Any, error: type[Exception], message: str) -> None:
     """What cannot be right is refused when the plan is made."""
     if launches and launches[0] == "store":
         launches = ((launch("store", "bQ"), *launches[1:]),)
     with pytest.raises(error, match=message):
-        plan(launches, layouts)
+        plan(launches, layouts, memory)
 
 
 def test_blocks_are_checked_and_released() -> None:
-    """A plan takes its number of blocks, and holds none of them after a call, also after one that raises."""
-    run = plan(((launch("store", "bQ"), 1, ((0, 0), 9)),), (None, None))
-    with pytest.raises(TypeError, match="the plan takes 2 blocks, got 1"):
-        run(np.zeros(1))
+    """A plan takes its number of arrays, and holds none of them after a call, also after one that raises."""
+    run = plan(((launch("store", "bQ"), 1, ((0, 0), 9)),), (None, None), ())
+    with pytest.raises(TypeError, match=r"the plan takes a list of 2 arrays, got \[0\]"):
+        run([0])
+    with pytest.raises(TypeError, match=r"the plan takes a list of 2 arrays, got \(0, 1\)"):
+        run((0, 1))  # type: ignore[arg-type]
     block = bytearray(8)
     references = sys.getrefcount(block)
     with pytest.raises(TypeError, match="a bytes-like object is required, not 'int'"):
-        run(block, 3)
-    assert run(block, bytearray(1))
+        run([block, 3])
+    assert run([block, bytearray(1)]) == ()
     block.append(1)
     assert sys.getrefcount(block) == references
 
@@ -104,7 +166,7 @@ def test_the_interpreter_goes_on_while_a_plan_runs() -> None:
     """All launches run without the interpreter lock."""
     flags = np.zeros(2, np.uint64)
     hold = launch("hold", "b")
-    thread = threading.Thread(target=plan(((hold, 1, ((0, 0),)),), (None,)), args=(flags,))
+    thread = threading.Thread(target=plan(((hold, 1, ((0, 0),)),), (None,), ()), args=([flags],))
     thread.start()
     while not flags[0]:
         pass

@@ -51,6 +51,15 @@ def test_statistics_count_tensors_and_blocks(small: OpenCLBackend) -> None:
     }  # fmt: skip
 
 
+def test_the_peak_is_counted_anew_after_a_reset(small: OpenCLBackend) -> None:
+    """It is what is in use at the reset, until more is."""
+    tensor = megabytes(1)
+    megabytes(2)
+    assert cd.small.max_memory_allocated() == 3 * MEBI  # type: ignore[attr-defined]
+    cd.small.reset_peak_memory_stats()  # type: ignore[attr-defined]
+    assert small.memory(0)["peak"] == MEBI == tensor.numel()
+
+
 def test_freed_memory_is_used_again(small: OpenCLBackend) -> None:
     """A tensor of the same size reuses the block of a deleted one without a call of the driver."""
     for _ in range(5):

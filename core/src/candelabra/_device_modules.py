@@ -7,7 +7,7 @@ registered name (see ``candelabra._plugins.names``) is not available, and its er
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from types import ModuleType
 
@@ -166,7 +166,9 @@ class DeviceModule(ModuleType):
         return self.memory_stats(device).get("allocated", 0)
 
     def max_memory_allocated(self, device: DeviceLike = None) -> int:
-        """Return the maximum number of bytes in tensors so far, or 0 if the backend does not count."""
+        """Return the maximum number of bytes in tensors since the start of the process or since
+        :meth:`reset_peak_memory_stats`, or 0 if the backend does not count.
+        """
         return self.memory_stats(device).get("peak", 0)
 
     def memory_reserved(self, device: DeviceLike = None) -> int:
@@ -189,8 +191,12 @@ class DeviceModule(ModuleType):
         return max(total - self.memory_reserved(device), 0), total
 
     def reset_peak_memory_stats(self, device: DeviceLike = None) -> None:
-        """Do nothing but warn once: backends keep the peak since the start of the process."""
-        say_once("peak", "reset_peak_memory_stats has no effect: the peak is that since the start of the process")
+        """Let the peak of allocated memory be what is allocated now.
+
+        Warns once if the backend keeps the peak since the start of the process.
+        """
+        if not _reset_peak(self._instance(device)):
+            say_once("peak", "reset_peak_memory_stats has no effect: the peak is that since the start of the process")
 
     reset_max_memory_allocated = reset_peak_memory_stats
     OutOfMemoryError = OutOfMemoryError
@@ -270,14 +276,29 @@ def _memory(instance: Instance, release: bool = False) -> dict[str, int]:
 
     With ``release``, unused pooled memory is released first.
     """
-    from candelabra._plugins.loading import call_hook
-
     counters = dict(instance.backend.memory(instance.index, release=release))
-    for contribution in registry.contributing(instance.device.type):
-        found = call_hook(contribution.plugin, "candelabra_memory", device_type=instance.device.type, release=release)
-        for name, size in (found or {}).items():
+    for found in _contributed_memory(instance, release, False):
+        for name, size in found.items():
             counters[name] = counters.get(name, 0) + size
     return counters
+
+
+def _reset_peak(instance: Instance) -> bool:
+    """Let the peak of a device's memory be what is allocated now. Return whether a backend or plugin counts one."""
+    reset = instance.backend.reset_peak(instance.index)
+    return any("peak" in found for found in _contributed_memory(instance, False, True)) or reset
+
+
+def _contributed_memory(instance: Instance, release: bool, reset: bool) -> list[Mapping[str, int]]:
+    """Return the counters of those who contribute kernels to a device, by the hook ``candelabra_memory``."""
+    from candelabra._plugins.loading import call_hook
+
+    kind, found = instance.device.type, []
+    for contribution in registry.contributing(kind):
+        found.append(
+            call_hook(contribution.plugin, "candelabra_memory", device_type=kind, release=release, reset=reset) or {}
+        )
+    return found
 
 
 _modules: Final[dict[str, DeviceModule]] = {}

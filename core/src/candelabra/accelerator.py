@@ -80,7 +80,9 @@ def memory_allocated(device: DeviceLike = None) -> int:
 
 
 def max_memory_allocated(device: DeviceLike = None) -> int:
-    """Return the maximum number of bytes in tensors so far, or 0 if the backend does not count."""
+    """Return the maximum number of bytes in tensors since the start of the process or since
+    :func:`reset_peak_memory_stats`, or 0 if the backend does not count.
+    """
     return _module().max_memory_allocated(device)
 
 
@@ -92,6 +94,14 @@ def memory_reserved(device: DeviceLike = None) -> int:
 def max_memory_reserved(device: DeviceLike = None) -> int:
     """Return the maximum number of bytes that the backend held, or 0 if it does not count."""
     return _module().max_memory_reserved(device)
+
+
+def reset_peak_memory_stats(device: DeviceLike = None) -> None:
+    """Let the peak of allocated memory be what is allocated now.
+
+    Warns once if the backend keeps the peak since the start of the process.
+    """
+    _module().reset_peak_memory_stats(device)
 
 
 def get_device_capability(device: DeviceLike = None) -> dict[str, Any]:
@@ -107,8 +117,8 @@ def current_stream(device: DeviceLike = None) -> Any:
 __all__ = [
     "current_accelerator", "current_device_idx", "current_device_index", "current_stream", "device_count",
     "device_index", "empty_cache", "get_device_capability", "is_available", "max_memory_allocated",
-    "max_memory_reserved", "memory_allocated", "memory_reserved", "memory_stats", "set_device_idx", "set_device_index",
-    "synchronize",
+    "max_memory_reserved", "memory_allocated", "memory_reserved", "memory_stats", "reset_peak_memory_stats",
+    "set_device_idx", "set_device_index", "synchronize",
 ]  # fmt: skip
 
 

@@ -270,6 +270,12 @@ class Backend(ABC):
         """
         return {}
 
+    def reset_peak(self, index: int) -> bool:
+        """Let ``peak`` in :meth:`memory` be what is allocated now. Return whether it is, by default False: the backend
+        does not count a peak, or counts it since the start of the process.
+        """
+        return False
+
     def map_host(self, payload: Payload, index: int, read: bool, write: bool) -> HostMapping | None:
         """Return a payload's content in the host's memory, or None, by default, if only copies are possible.
 

@@ -223,8 +223,10 @@ def test_kernel_for_tries_the_kernels_in_turn(contribute: Any) -> None:
 
 @pytest.mark.usefixtures("lantern")
 def test_contributors_count_and_release_the_memory_of_their_results() -> None:
-    """The counters of the hook are added to the owner's; empty_cache() passes release=True."""
-    asked: list[tuple[str, bool]] = []
+    """The counters of the hook are added to the owner's; empty_cache() passes release=True, and
+    reset_peak_memory_stats() reset=True.
+    """
+    asked: list[tuple[str, bool, bool]] = []
 
     class Pooling:
         """A contribution with a pool of memory."""
@@ -234,8 +236,8 @@ def test_contributors_count_and_release_the_memory_of_their_results() -> None:
             return {"cosh": lambda x: NotImplemented}
 
         @cd.backend.hookimpl
-        def candelabra_memory(self, device_type: str, release: bool) -> dict[str, int]:
-            asked.append((device_type, release))
+        def candelabra_memory(self, device_type: str, release: bool, reset: bool) -> dict[str, int]:
+            asked.append((device_type, release, reset))
             return {"allocated": 1000, "pooled": 7}
 
     x = cd.ones(3, device="lantern")
@@ -243,10 +245,11 @@ def test_contributors_count_and_release_the_memory_of_their_results() -> None:
     remove = add_contribution("lantern", Pooling())
     try:
         assert cd.lantern.memory_stats() == before | {"allocated": before["allocated"] + 1000, "pooled": 7}
+        cd.lantern.reset_peak_memory_stats()
         cd.lantern.empty_cache()
     finally:
         remove()
-    assert set(asked[:1]) == {("lantern", False)}
-    assert set(asked[1:]) == {("lantern", True)}  # once for each of its devices that is in use
+    assert asked[:2] == [("lantern", False, False), ("lantern", False, True)]
+    assert set(asked[2:]) == {("lantern", True, False)}  # once for each of its devices that is in use
     assert cd.lantern.memory_stats() == before
     assert x.tolist() == [1, 1, 1]

@@ -35,7 +35,7 @@ class StridedArray:
     ``buffer`` is the object of the engine that is passed to kernels. Views share one buffer.
     """
 
-    __slots__ = ("buffer", "contiguous", "dtype", "engine", "offset", "shape", "size", "strides")
+    __slots__ = ("__weakref__", "buffer", "contiguous", "dtype", "engine", "offset", "shape", "size", "strides")
 
     def __init__(
         self,

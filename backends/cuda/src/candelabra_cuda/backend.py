@@ -97,6 +97,10 @@ class CudaBackend(CLikeBackend):
     def memory(self, index: int, release: bool = False) -> Mapping[str, int]:
         return self.engine(index).memory(release)
 
+    def reset_peak(self, index: int) -> bool:
+        self.engine(index).pool.reset_peak()
+        return True
+
     def compile(self, graph: Graph) -> Callable[..., tuple[Any, ...]] | None:
         from candelabra_clike.fusion import planned
 

@@ -180,6 +180,10 @@ class CudaMemoryPool:
             f"{self._pool.free_bytes()} are kept unused; {self._device.split(':')[0]}.empty_cache() gives those back"
         )
 
+    def reset_peak(self) -> None:
+        """Count the peak from now on."""
+        self.peak = self.statistics(False)["allocated"]
+
     def statistics(self, release: bool) -> dict[str, int]:
         """Return the statistics of the contract's ``memory``."""
         self._enter()

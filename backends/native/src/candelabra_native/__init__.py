@@ -40,10 +40,10 @@ class _NativePlugin:
         return compiled(graph)
 
     @hookimpl
-    def candelabra_memory(self, device_type: str, release: bool) -> Mapping[str, int]:
+    def candelabra_memory(self, device_type: str, release: bool, reset: bool) -> Mapping[str, int]:
         from candelabra_native.launch import memory
 
-        return memory(release)
+        return memory(release, reset)
 
 
 def why_unavailable() -> str:

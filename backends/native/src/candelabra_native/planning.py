@@ -1,13 +1,16 @@
 """Plans: consecutive nodes of a graph whose launches are prepared become one call, which runs all of them.
 
-The call allocates one block for all intermediate results, in which those that do not live at the same time share
-memory, and a block for each result that is used after the nodes. Views cost nothing: they are offsets. The interpreter
-runs before and after the launches, not between them.
+The call allocates a block for each large intermediate result and for each result that is used after the nodes, just
+before the launch that writes it, and gives intermediate results back after the launch that reads them last. Small ones
+are in one block, in which those that do not live at the same time share memory. Arrays that nothing uses after the
+nodes are released after their last launch, too. So a call needs no more memory than single calls of the kernels. Views
+cost nothing: they are offsets. The interpreter runs before and after the launches, not between them, except to release
+arrays.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any, Final, NamedTuple
 
@@ -18,11 +21,15 @@ from candelabra.library import build
 from candelabra_cpu.backend import TO_NUMPY
 
 from candelabra_native.arrays import ndarray
-from candelabra_native.launch._launch import allocate, plan
+from candelabra_native.launch._launch import plan
 from candelabra_native.recorded import RECORDER, RecordedBlock, RecordedNode
 
 LEAST_LAUNCHES: Final = 2
 """The launches from which a plan is worth its call."""
+LEAST_OWN: Final = 1 << 14
+"""The size in bytes from which an intermediate result has a block of its own."""
+LEAST_RELEASED: Final = 1 << 18
+"""The bytes of arrays that are released together: a release takes the interpreter's lock."""
 ALIGNMENT: Final = 64
 """Intermediate results begin at cache lines."""
 
@@ -47,7 +54,7 @@ def planned(
     """
     nodes: list[Node] = []
     functions: dict[Node, Kernel] = {}
-    for run in _runs(graph, recordings, into):
+    for run in _runs(graph, recordings, into, _cuts(graph, recordings, into)):
         launches = sum(step.__class__ is tuple for node in run for step in _steps(recordings.get(node)))
         if launches < LEAST_LAUNCHES:
             nodes += run
@@ -68,13 +75,49 @@ def is_plain_view(node: Node) -> bool:
     return node.is_view and source is not None and spec is not None and spec.dtype is source.dtype
 
 
+def _cuts(graph: Graph, recordings: Mapping[Node, RecordedNode], into: Mapping[Node, Mapping[int, int]]) -> set[Node]:
+    """Return nodes at which another plan begins.
+
+    A plan whose launches may report errors keeps its arrays, since the nodes run again to raise the error. So such
+    launches do not share a plan with launches after which arrays are released.
+    """
+    cuts: set[Node] = set()
+    for run in _runs(graph, recordings, into):
+        if sum(value.spec.nbytes for value in dying_in(graph, run) if value.spec) >= LEAST_RELEASED:
+            reporting = [RECORDER.errors.block in _steps(recordings.get(node)) for node in run]
+            cuts.update(node for node, one, next in zip(run[1:], reporting, reporting[1:]) if one is not next)
+    return cuts
+
+
+def dying_in(graph: Graph, nodes: Sequence[Node]) -> list[Tensor]:
+    """Return the values that nodes read, and that neither a later node nor the caller uses.
+
+    Inputs of the graph that are no tensors from outside, such as saved values, may be the graph's to release.
+    """
+    later = {*graph.outputs, *(value for value in graph.inputs if value.memory.external)}
+    for node in reversed(graph.nodes):
+        if node is nodes[-1]:
+            break
+        later.update(node.operands)
+    return [value for value in values_read(nodes) if value not in later]
+
+
 def _runs(
-    graph: Graph, recordings: Mapping[Node, RecordedNode], into: Mapping[Node, Mapping[int, int]]
+    graph: Graph,
+    recordings: Mapping[Node, RecordedNode],
+    into: Mapping[Node, Mapping[int, int]],
+    cuts: Container[Node] = (),
 ) -> Iterable[list[Node]]:
-    """Return the nodes in order, in sequences that a plan can run, and single other nodes."""
+    """Return the nodes in order, in sequences that a plan can run, and single other nodes.
+
+    At a node of ``cuts`` another sequence begins.
+    """
     run: list[Node] = []
     own: set[Any] = set()  # the memory that the plan allocates
     for node in graph.nodes:
+        if run and node in cuts:
+            yield run
+            run, own = [], set()
         recording = recordings.get(node)
         donors = [node.args[i] for i in into.get(node, {}).values()] if recording is not None else []
         suits = recording is not None or is_plain_view(node)
@@ -108,6 +151,7 @@ class PlanBuilder:
         self.nodes = [node for node in nodes if node not in hoisted]
         self.outputs = [v for node in self.nodes for v in node.results if v in used]
         self.inputs = values_read(self.nodes)
+        self.dying = set(dying_in(graph, nodes))
         self.node = Node(Graph(self.inputs, self.nodes, self.outputs), self.inputs, self.outputs)
         self.positions: dict[Tensor, Position] = {}
         self.launches: list[tuple[Any, int, list[Any]]] = []
@@ -173,11 +217,17 @@ class PlanBuilder:
     def function(self) -> Kernel:
         """Generate the function of the plan."""
         kept = list(dict.fromkeys(self.positions[v].block for v in self.outputs))
-        outside = {*self.arrays, *kept, RECORDER.errors.block}
-        offsets, total = arranged({b: life for b, life in self._lives().items() if b not in outside})
+        outside = [*self.arrays, *([RECORDER.errors.block] if self.reports else [])]
+        lives = self._lives()
+        own = {b: life for b, life in lives.items() if b not in outside and b not in kept}
+        small = {b: life for b, life in own.items() if b.nbytes < LEAST_OWN}
+        offsets, total = arranged(small)
         arena = RecordedBlock(total)
-        table = [*self.arrays, *kept, arena, *([RECORDER.errors.block] if self.reports else [])]
-        position = {block: i for i, block in enumerate(table)}
+        memory = {b: (b.nbytes, *life) for b, life in own.items() if b not in small}
+        memory |= {b: (b.nbytes, lives.get(b, (0, 0))[0], -1) for b in kept}
+        if small:
+            memory[arena] = (total, min(first for first, _ in small.values()), max(last for _, last in small.values()))
+        position = {block: i for i, block in enumerate((*outside, *memory))}
 
         def located(at: Any) -> Any:
             if at.__class__ is not Position:
@@ -187,21 +237,37 @@ class PlanBuilder:
             return position[at.block], at.offset
 
         launches = tuple((kernel, items, tuple(map(located, arguments))) for kernel, items, arguments in self.launches)
-        layouts = [_layout(value) for value in self.inputs]
-        run = plan(launches, (*layouts, *[None] * (len(table) - len(layouts))))
-        return self._generated(run, kept, total)
+        last = self._releases(lives)
+        layouts = [(*_layout(v), last.get(b, -1)) for v, b in zip(self.inputs, self.arrays, strict=True)]
+        run = plan(launches, (*layouts, *[None] * (len(outside) - len(layouts))), tuple(memory.values()))
+        return self._generated(run, kept)
 
-    def _generated(self, run: Callable[..., bool], kept: list[RecordedBlock], total: int) -> Kernel:
+    def _releases(self, lives: Mapping[RecordedBlock, tuple[int, int]]) -> dict[RecordedBlock, int]:
+        """Return the launch after which each array is released that nothing uses after the plan."""
+        if self.reports:
+            return {}
+        dying = {block: value for value, block in zip(self.inputs, self.arrays, strict=True) if value in self.dying}
+        last: dict[RecordedBlock, int] = {}
+        waiting: list[RecordedBlock] = []
+        for block in sorted(dying.keys() & lives.keys(), key=lambda block: lives[block][1]):
+            waiting.append(block)
+            if sum(each.nbytes for each in waiting) >= LEAST_RELEASED:
+                last |= dict.fromkeys(waiting, lives[block][1])
+                waiting = []
+        return last
+
+    def _generated(self, run: Callable[..., Any], kept: list[RecordedBlock]) -> Kernel:
         fallback = cache(lambda: default_kernel(self.node))
-        scope: dict[str, Any] = {"allocate": allocate, "ndarray": ndarray, "run": run, "zeros": np.zeros}
-        scope["fallback"] = lambda *arrays: fallback()(*arrays)
-        parameters = ", ".join(f"a{i}" for i in range(len(self.arrays)))
+        scope: dict[str, Any] = {"ndarray": ndarray, "run": run, "zeros": np.zeros}
+        scope["fallback"] = lambda arrays: fallback()(*arrays)
         names = {block: f"b{i}" for i, block in enumerate(kept)}
-        lines = [f"{name} = allocate({block.nbytes or 1})" for block, name in names.items()]
-        lines += ["errors = zeros(4, 'q')"] if self.reports else []
-        blocks = ", ".join([*names.values(), f"allocate({total or 1})", *(["errors"] if self.reports else [])])
-        lines.append(f"if not run({parameters}, {blocks}): return fallback({parameters})")
-        lines += [f"if errors.item(0): return fallback({parameters})"] if self.reports else []
+        lines = ["errors = zeros(4, 'q')", "arrays.append(errors)"] if self.reports else []
+        lines.append("blocks = run(arrays)")
+        wrong = "blocks is None"
+        if self.reports:
+            lines.append("del arrays[-1]")
+            wrong += " or errors.item(0)"
+        lines += [f"if {wrong}: return fallback(arrays)", f"{', '.join(names.values())}, = blocks"]
         results = []
         for i, value in enumerate(self.outputs):
             spec, at = value.spec, self.positions[value]
@@ -209,7 +275,9 @@ class PlanBuilder:
             scope |= {f"SHAPE{i}": spec.shape, f"DTYPE{i}": TO_NUMPY[spec.dtype], f"STRIDES{i}": _in_bytes(value)}
             results.append(f"ndarray(SHAPE{i}, DTYPE{i}, {names[at.block]}, {at.offset}, STRIDES{i})")
         lines.append(f"return {', '.join(results)}")
-        return build("plan", parameters, lines, scope, f"native plan of {len(self.launches)} launches")
+        function = build("plan", "arrays", lines, scope, f"native plan of {len(self.launches)} launches")
+        function.takes_list = True  # type: ignore[attr-defined]  # the graph's function asks for it
+        return function
 
 
 def arranged(lives: Mapping[RecordedBlock, tuple[int, int]]) -> tuple[dict[RecordedBlock, int], int]:

@@ -127,3 +127,7 @@ class OpenCLBackend(CLikeBackend):
 
     def memory(self, index: int, release: bool = False) -> Mapping[str, int]:
         return self.engine(index).memory.statistics(release)
+
+    def reset_peak(self, index: int) -> bool:
+        self.engine(index).memory.reset_peak()
+        return True

@@ -90,6 +90,10 @@ class OpenCLMemory:
         self._synchronize()
         self.pool.free_held()
 
+    def reset_peak(self) -> None:
+        """Count the peak from now on."""
+        self.peak = self.pool.active_bytes
+
     def statistics(self, release: bool) -> Mapping[str, int]:
         """Return ``allocated``, ``reserved`` and ``peak`` in bytes, and the numbers of blocks in use and ``held``.
 

@@ -39,7 +39,7 @@ class FakeArray:
     """A payload. The core can only read its ``shape``: it has no buffer, ``__array__``, dtype, truth value or
     comparison."""
 
-    __slots__ = ("_block", "_dtype", "_hidden", "shape")
+    __slots__ = ("__weakref__", "_block", "_dtype", "_hidden", "shape")
 
     def __init__(self, block: Block, hidden: Any, shape: tuple[int, ...], d: dtype) -> None:
         self._block: Final = block

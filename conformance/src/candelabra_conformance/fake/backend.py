@@ -206,6 +206,10 @@ class FakeAccelerator(Backend):
     def memory(self, index: int, release: bool = False) -> Mapping[str, int]:
         return self.ledgers[index].statistics(release)
 
+    def reset_peak(self, index: int) -> bool:
+        self.ledgers[index].reset_peak()
+        return True
+
     # -- the contract: order ------------------------------------------------------------------------------------------
     def synchronize(self, index: int) -> None:
         self.schedule.report(self.schedule.finish(index))

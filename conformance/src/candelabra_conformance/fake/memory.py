@@ -99,6 +99,12 @@ class Ledger:
         while self._freed:
             self.allocated -= self._freed.popleft()
 
+    def reset_peak(self) -> None:
+        """Count the peak from now on."""
+        with self._lock:
+            self._settle()
+            self.peak = self.allocated
+
     def statistics(self, release: bool) -> Mapping[str, int]:
         """Return ``allocated``, ``reserved`` and ``peak`` in bytes, and ``allocations``, the number of allocations.
 

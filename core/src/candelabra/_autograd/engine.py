@@ -255,8 +255,10 @@ class _Pass:
         """Return the sum that waits for the gradient of a node's input, and remove it, if it can be written in place.
 
         So the gradient of ``x.split(n)`` is one array, to which each piece adds its part. Nothing else may refer to
-        the sum, and the pass must not be recorded.
+        the sum, and the pass must not be recorded. A graph gets additions, which it joins in another way.
         """
+        if active and tracer_here() is not None:
+            return None
         edge = node.e0
         total = self.partial.pop(edge, None)  # type: ignore[arg-type]
         if total is None:

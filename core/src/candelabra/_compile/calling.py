@@ -319,8 +319,8 @@ class TracedCall:
         for position, (leaf, value) in enumerate(zip(self.leaves, self.values, strict=True)):
             writer.argument(position, leaf, value)
         kept = [r.value for r in results if isinstance(r, New)] + (list(derivative.saved) if derivative else [])
-        given = {v for v in self.values if v is not None}
-        graphs = graphs_of(recorder.segments, kept, recorder.external, given)
+        varying = {*(v for v in self.values if v is not None), *recorder.gradient_of}
+        graphs = graphs_of(recorder.segments, kept, recorder.external, varying)
         used = self._captured(results, graphs)
         for value in used:
             if value not in writer.tensors:
@@ -332,7 +332,7 @@ class TracedCall:
         sets_gradients = any(isinstance(e, GradientSet) for s in recorder.segments for e in s.effects)
         if sets_gradients or recorder.gradient_of or recorder.dependencies:
             writer.gradients([
-                (leaf, recorder.first_gradients[key] is not None) for key, leaf in recorder.leaves.items()
+                (leaf, recorder.had_gradient[key]) for key, leaf in recorder.leaves.items()
             ])  # fmt: skip
         simple = [simplified(graph) for graph in graphs]
         runs = [compile_graph(graph) for graph in simple]

@@ -23,6 +23,7 @@ from candelabra._compile.environment import Environment
 from candelabra._compile.recording import Recorder
 from candelabra._graph.compiling import compile_graph
 from candelabra._graph.passes import simplified
+from candelabra._graph.running import on_list
 from candelabra._graph.structure import Graph, Value
 from candelabra._graph.structure import Node as GraphNode
 from candelabra._keys import AUTOGRAD, NO_GRAD, VIEW, mode, state
@@ -39,7 +40,8 @@ CHEAP: Final = 1 << 16
 class Derivative(NamedTuple):
     """The backward graph of a compiled call, and how to call it."""
 
-    run: Callable[..., tuple[Any, ...]]
+    run: Callable[[list[Any]], tuple[Any, ...]]
+    """A function of a list of payloads, which releases each of them after its last use."""
     graph: Graph
     outputs: tuple[Value, ...]
     """The values of the differentiable outputs, each of which has a gradient as an input of the graph."""
@@ -107,13 +109,12 @@ def trace_backward(recorder: Recorder, outputs: Sequence[Tensor], inputs: Sequen
     saved, again = cut(forward, nodes, found, starts)
     graph = simplified(Graph([*starts, *saved], [*again, *nodes], found))
     constants = tuple([tensor._payload for tensor in graph.captured.values()])
-    run = compile_graph(graph)
     return Derivative(
-        partial_last(run, constants), graph,
-        tuple([recorder.payloads[id(t._payload)][1] for t in outputs]),
+        _with_constants(on_list(compile_graph(graph)), constants), graph,
+        tuple([recorder.payloads[t._payload] for t in outputs]),
         tuple([(v.spec.strides, v.spec.offset) for v in starts]),
         tuple(saved),
-        tuple([recorder.payloads[id(t._payload)][1] for t in inputs]),
+        tuple([recorder.payloads[t._payload] for t in inputs]),
         tuple([0 if g is None else g._keys & ~(AUTOGRAD | VIEW) for g in gradients]),
         tuple([-1 if v is None else found.index(v) for v in results]),
     )  # fmt: skip
@@ -133,9 +134,14 @@ def _make_all_calls(nodes: Sequence[GraphNode], starts: Sequence[Value]) -> bool
     return True
 
 
-def partial_last(run: Callable[..., Any], constants: tuple[Any, ...]) -> Callable[..., Any]:
-    """Return ``run`` with its last arguments bound."""
-    return (lambda *payloads: run(*payloads, *constants)) if constants else run
+def _with_constants(run: Callable[[list[Any]], tuple[Any, ...]], constants: tuple[Any, ...]) -> Any:
+    """Return ``run`` with constants after the payloads of its list."""
+
+    def call(payloads: list[Any]) -> tuple[Any, ...]:
+        payloads.extend(constants)
+        return run(payloads)
+
+    return call if constants else run
 
 
 def freed(recorder: Recorder, outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -> list[bool]:
@@ -256,8 +262,16 @@ class CompiledNode(Node):
         self.ports = tuple([ref(node) for node in nodes])
 
     def backward(self, g: Any) -> tuple[Any, ...]:
-        saved = self.saved
-        if saved is RELEASED:
+        return self._gradients(g, False)
+
+    def consume(self, g: Any) -> tuple[Any, ...]:
+        results = self._gradients(g, True)
+        self.release()
+        return results
+
+    def _gradients(self, g: Any, last: bool) -> tuple[Any, ...]:
+        """Run the backward graph. ``last``: the graph may release what the node has saved."""
+        if (saved := self.saved) is RELEASED:
             return RELEASED.unpack()  # type: ignore[no-any-return]  # raises GraphFreed
         arrived = [g] if self.outputs == 1 else g
         if not state.bits & NO_GRAD or any(one is not None and one._instance.depth for one in arrived):
@@ -265,8 +279,10 @@ class CompiledNode(Node):
         self._check(self.versions)
         derivative = self.derivative
         assert derivative is not None
-        payloads = [self._payload(i, one, arrived) for i, one in enumerate(arrived)]
-        found = derivative.run(*payloads, *saved)
+        payloads = [*(self._payload(i, one, arrived) for i, one in enumerate(arrived)), *saved]
+        if last:
+            self.saved = saved = RELEASED
+        found = derivative.run(payloads)
         results = [
             None if place < 0 else wrap(found[place], keys)
             for place, keys in zip(derivative.places, derivative.keys, strict=True)

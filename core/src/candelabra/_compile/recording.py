@@ -8,6 +8,7 @@ function that runs as Python at every call, such as an optimizer's step.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from weakref import ref
 
 from candelabra._annotations import Any, NamedTuple, TypeVar
 from candelabra._device import instance_of_key
@@ -44,6 +45,10 @@ class Replaced(NamedTuple):
 
 
 Effect = GradientSet | Advanced | Replaced
+
+
+def _reference(tensor: Tensor | None) -> ref[Tensor] | None:
+    return None if tensor is None else ref(tensor)
 
 
 class HostNumbers(NamedTuple):
@@ -113,9 +118,10 @@ class Recorder(Tracer):
         super().__init__(strict)
         self.segments: list[Segment] = []
         self.leaves: dict[int, Tensor] = {}
-        self.gradients: dict[int, Tensor | None] = {}
-        """The gradient of each leaf, by its id, at the start of the segment."""
-        self.first_gradients: dict[int, Tensor | None] = {}
+        self.gradients: dict[int, ref[Tensor] | None] = {}
+        """The gradient of each leaf, by its id, at the start of the segment. The function may release it."""
+        self.had_gradient: dict[int, bool] = {}
+        """Whether each leaf had a gradient when the trace met it."""
         self.gradient_of: dict[Value, Tensor] = {}
         """The leaf whose gradient a tensor from outside is."""
         self._starts: dict[Value, _Start] = {}
@@ -144,10 +150,11 @@ class Recorder(Tracer):
         node = tensor._node
         if id(tensor) not in self.leaves and tensor._keys & AUTOGRAD and node is not None and node.is_leaf:
             self.leaves[id(tensor)] = tensor
-            self.gradients[id(tensor)] = self.first_gradients[id(tensor)] = tensor.grad
+            self.gradients[id(tensor)] = _reference(tensor.grad)
+            self.had_gradient[id(tensor)] = tensor.grad is not None
 
     def value_of(self, tensor: Tensor) -> Value | None:
-        known = id(tensor._payload) in self.payloads
+        known = tensor._payload in self.payloads
         value = super().value_of(tensor)
         if not known and value is not None:
             cell = tensor._counter
@@ -192,7 +199,7 @@ class Recorder(Tracer):
             self.note_break("a function outside of the graph returns a value")
         self.forget_external()
         for key, tensor in self.leaves.items():
-            self.gradients[key] = tensor.grad
+            self.gradients[key] = _reference(tensor.grad)
         return out
 
     def end_segment(self, call: HostCall | None = None) -> None:
@@ -210,17 +217,17 @@ class Recorder(Tracer):
         effects: list[Effect] = []
         for key, tensor in self.leaves.items():
             now, then = tensor.grad, self.gradients[key]
-            if now is then:
+            if now is None if then is None else now is not None and now is then():
                 continue
-            self.gradients[key] = now
+            self.gradients[key] = _reference(now)
             if now is None:
                 effects.append(GradientSet(tensor, None, 0))
                 continue
-            found = self.payloads.get(id(now._payload))
+            found = self.payloads.get(now._payload)
             if found is None or now._node is not None:
                 self.note_break("a gradient is set to a tensor that the graph does not compute, or that has a graph")
                 continue
-            effects.append(GradientSet(tensor, found[1], now._keys))
+            effects.append(GradientSet(tensor, found, now._keys))
         return effects
 
     def _changes(self, start: _Start, cells: set[int]) -> list[Effect]:
@@ -236,28 +243,29 @@ class Recorder(Tracer):
             # The write has replaced the payload of the base, which differs from call to call and is no input.
             self.note_break("a view from outside is written on a device whose arrays are immutable")
         if tensor._payload is not start.payload:
-            found = self.payloads.get(id(tensor._payload))
+            found = self.payloads.get(tensor._payload)
             if found is None or not instance_of_key(tensor._keys).immutable:
                 self.note_break("a tensor from outside gets other memory or another shape")
             else:
-                effects.append(Replaced(tensor, found[1]))
+                effects.append(Replaced(tensor, found))
         return effects
 
 
 def graphs_of(
-    segments: list[Segment], outputs: Iterable[Value], external: dict[Value, Tensor], arguments: Iterable[Value]
+    segments: list[Segment], outputs: Iterable[Value], external: dict[Value, Tensor], varying: Iterable[Value]
 ) -> list[Graph]:
     """Return the graph of each segment. Its inputs are the values that it uses and does not compute, its outputs those
-    of its values that its effects, later segments or the caller use.
+    of its values that its effects, later segments or the caller use. ``varying``: the tensors from outside that differ
+    from call to call, arguments and gradients.
     """
-    later, arguments = set(outputs), set(arguments)
+    later, varying = set(outputs), set(varying)
     found: list[Graph] = []
     for segment in reversed(segments):
         computed, used = segment.computed, segment.used
         needed = later | {e.value for e in segment.effects if not isinstance(e, Advanced) and e.value is not None}
         results = [v for node in segment.nodes for v in node.results if v in needed]
         passed = [v for v in used if v not in computed]
-        captured = {v: external[v] for v in passed if v in external and v not in arguments}
+        captured = {v: external[v] for v in passed if v in external and v not in varying}
         found.append(Graph(passed, segment.nodes, results, captured))
         later |= set(passed)
     return found[::-1]

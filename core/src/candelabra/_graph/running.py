@@ -6,7 +6,8 @@ call of a kernel. Values are released after their last use.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 
 from candelabra._annotations import Any, Final
 from candelabra._codegen.source import build_once
@@ -16,7 +17,7 @@ from candelabra._keys import NO_GRAD, mode
 from candelabra._tensor import wrap
 
 KernelOf = Callable[[Node], Callable[..., Any] | None]
-SMALL: Final = 1 << 14
+SMALL: Final = 1 << 10
 """Values of fewer bytes are released when the function returns: a statement costs more than their memory."""
 
 
@@ -27,10 +28,30 @@ def runner(graph: Graph, kernel_of: KernelOf | None = None) -> Callable[..., tup
     takes its canonical arguments, as a backend's kernels do; that of a group the payloads of ``node.args``. It returns
     a payload, or a tuple of payloads for several results. What the kernel of a node that writes returns is ignored: the
     results are the payloads that it has written.
+
+    The kernel of a group that has an attribute ``takes_list`` takes one list of the payloads. Nothing else refers to
+    those that nothing uses after the node, so it can release their memory as soon as it has read them. (Attribution:
+    the boxed calls of PyTorch's compiler.)
+
+    So does the function's attribute ``on_list``: a function of one list, which it empties.
     """
-    function: Any = _Writer(graph, kernel_of).function()
+    writer = _Writer(graph, kernel_of, False)
+    function: Any = writer.function()
     function.graph = graph  # so that reports show the groups that a device has made
+    function.on_list = _on_list(graph, writer.kernels)
     return function  # type: ignore[no-any-return]
+
+
+def _on_list(graph: Graph, kernels: Mapping[Node, Callable[..., Any]]) -> Callable[[list[Any]], tuple[Any, ...]]:
+    """Return the function of a graph that takes a list. It is generated when it is called first."""
+    made = cache(lambda: _Writer(graph, kernels.get, True).function())
+    return lambda payloads: made()(payloads)
+
+
+def on_list(run: Callable[..., tuple[Any, ...]]) -> Callable[[list[Any]], tuple[Any, ...]]:
+    """Return a function of a list of payloads from the function of a device's compiler, which may have none."""
+    found: Callable[[list[Any]], tuple[Any, ...]] | None = getattr(run, "on_list", None)
+    return found or (lambda payloads: run(*payloads))
 
 
 def default_kernel(node: Node) -> Callable[..., Any]:
@@ -91,9 +112,11 @@ def _tensors(argument: Any, passed: Any, values: Any) -> Any:
 class _Writer:
     """The text of the function, and the objects that it refers to."""
 
-    def __init__(self, graph: Graph, kernel_of: KernelOf | None) -> None:
+    def __init__(self, graph: Graph, kernel_of: KernelOf | None, takes_list: bool) -> None:
         self.graph = graph
         self.kernel_of = kernel_of
+        self.takes_list = takes_list
+        self.kernels: dict[Node, Callable[..., Any]] = {}
         self.names: dict[Value, str] = {value: f"a{i}" for i, value in enumerate(graph.inputs)}
         self.scope: dict[str, Any] = {}
         self.lines: list[str] = []
@@ -102,17 +125,17 @@ class _Writer:
     def function(self) -> Callable[..., tuple[Any, ...]]:
         last = self._last_uses()
         for node in self.graph.nodes:
-            self._call(node)
-            dead = sorted({self.names[value] for value in last.get(node, ())})
-            if dead:
-                self.lines.append(f"{' = '.join(dead)} = None")
+            self._call(node, last.get(node, ()))
         outputs = [self.names[value] for value in self.graph.outputs]
         self.lines.append(f"return ({', '.join(outputs)}{',' if outputs else ''})")
         parameters = ", ".join(self.names[value] for value in self.graph.inputs)
+        if self.takes_list:
+            self.lines[:0] = [f"{parameters}, = payloads", "payloads.clear()"] if parameters else []
+            parameters = "payloads"
         return build_once("graph", parameters, self.lines, self.scope, "graph")
 
     def _last_uses(self) -> dict[Node, list[Value]]:
-        """Return the values that are released after each node: large ones that no output shows."""
+        """Return the values that are released after each node: large ones that neither the caller nor an output has."""
         first: dict[Value, Value] = {}  # a write gives a value another one, which has its name and its payload
         last: dict[Value, Node] = {}
         for node in self.graph.nodes:
@@ -120,35 +143,52 @@ class _Writer:
                 first[after] = first.get(before, before)
             for value in (*node.operands, *node.results):
                 last[first.get(value, value)] = node
-        kept = {first.get(value, value) for value in (*self.graph.outputs, *self.graph.inputs)}
+        inputs = () if self.takes_list else self.graph.inputs
+        kept = {first.get(value, value) for value in (*self.graph.outputs, *inputs)}
         found: dict[Node, list[Value]] = {}
         for value, node in last.items():
             if value not in kept and value.spec is not None and value.spec.nbytes >= SMALL:
                 found.setdefault(node, []).append(value)
         return found
 
-    def _call(self, node: Node) -> None:
+    def _call(self, node: Node, dying: Sequence[Value]) -> None:
+        """Write the call of a node, after which nothing uses the values ``dying``."""
         number, self.count = self.count, self.count + 1
         chosen = None if self.kernel_of is None else self.kernel_of(node)
-        self.scope[f"k{number}"] = chosen if chosen is not None else default_kernel(node)
+        self.scope[f"k{number}"] = self.kernels[node] = chosen if chosen is not None else default_kernel(node)
         passed = ", ".join(self._argument(argument) for argument in node.args)
-        call = f"k{number}({passed})"
+        takes_list = getattr(chosen, "takes_list", False)
+        if takes_list:
+            self.lines.append(f"_ = [{passed}]")
+            dying = self._release(value for value in dying if value in self.names)
+            passed = "_"
+        may_decline = not isinstance(node.op, Graph) and not node.is_view  # as in eager calls
+        results = []
         if node.form == FUNCTION:
-            results = []
             for value in node.results:
                 self.names[value] = f"v{len(self.names)}"
                 results.append(self.names[value])
-            left = results[0] if len(results) == 1 else "_"
         else:
             for target, value in written_values(node):
                 self.names[value] = self.names[target]
-            left = "_"
-        self.lines.append(f"{left} = {call}")
-        if not isinstance(node.op, Graph) and not node.is_view:  # it may decline, as in eager calls
+        direct = len(results) == 1 or (results and not may_decline)
+        left = ", ".join(results) if direct else "_"
+        self.lines.append(f"{left} = k{number}({passed})")
+        if may_decline:
             self.scope[f"d{number}"] = dispatching(node)
             self.lines.append(f"if {left} is NotImplemented: {left} = d{number}({passed})")
-        if node.form == FUNCTION and len(node.results) > 1:
+        if results and not direct:
             self.lines.append(f"{', '.join(results)} = _")
+        if takes_list or (left == "_" and (results or dying)):  # it would keep an argument or a result
+            self.lines.append("_ = None")
+        self._release(dying)
+
+    def _release(self, values: Iterable[Value]) -> Sequence[Value]:
+        """Write a line that forgets values. Return none."""
+        names = sorted({self.names[value] for value in values})
+        if names:
+            self.lines.append(f"{' = '.join(names)} = None")
+        return ()
 
     def _argument(self, argument: Any) -> str:
         """Return the text of an argument. Anything but names and short constants is bound to a name."""
@@ -171,4 +211,4 @@ def written_values(node: Node) -> list[tuple[Value, Value]]:
     return [(targets[result.memory], result) for result in node.results]
 
 
-__all__ = ["default_kernel", "dispatching", "runner", "written_values"]
+__all__ = ["default_kernel", "dispatching", "on_list", "runner", "written_values"]

@@ -7,7 +7,8 @@ discarded. The recorded operators are those for which the device has kernels; au
 function transforms have run above them.
 
 Payloads are recognised by identity. One that no kernel of the trace has computed belongs to a tensor from outside: an
-argument, or a captured tensor such as a parameter.
+argument, or a captured tensor such as a parameter. The trace does not keep the payloads alive: their memory is that of
+the eager call.
 
 Attribution: tracing with real values is that of HIPS/autograd, Chainer and ``torch.jit.trace``.
 """
@@ -17,7 +18,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from os.path import basename
+from weakref import ref
 
 from candelabra._annotations import Any, NamedTuple
 from candelabra._device import Instance, instance_of_key
@@ -61,6 +64,42 @@ def spec_of(payload: Any, instance: Instance) -> Spec:
     return Spec(shape, tuple(strides), offset, backend.dtype_of(payload), instance)
 
 
+class PayloadValues:
+    """The value of each payload of a trace, by identity. Payloads are referred to weakly, if their class allows it."""
+
+    def __init__(self) -> None:
+        self._entries: dict[int, tuple[Callable[[], Any], Value]] = {}
+
+    def get(self, payload: Any) -> Value | None:
+        """Return the value of a payload, or None if the trace has not met it."""
+        entry = self._entries.get(id(payload))
+        # The id may be that of a payload that is gone: its reference then returns None.
+        return entry[1] if entry is not None and entry[0]() is payload else None
+
+    def __contains__(self, payload: Any) -> bool:
+        return self.get(payload) is not None
+
+    def __getitem__(self, payload: Any) -> Value:
+        value = self.get(payload)
+        assert value is not None
+        return value
+
+    def __setitem__(self, payload: Any, value: Value) -> None:
+        try:
+            reference: Callable[[], Any] = ref(payload)
+        except TypeError:  # it has no slot for weak references
+            reference = partial(_itself, payload)
+        self._entries[id(payload)] = reference, value
+
+    def forget(self, memory: Memory) -> None:
+        """Forget the payloads that show a memory."""
+        self._entries = {key: entry for key, entry in self._entries.items() if entry[1].memory is not memory}
+
+
+def _itself(payload: Any) -> Any:
+    return payload
+
+
 class Tracer:
     """One trace of one thread. ``strict``: a break raises :class:`GraphBreak`."""
 
@@ -76,8 +115,7 @@ class Tracer:
         self.draws: list[GeneratorDraw] = []
         self.external: dict[Value, Tensor] = {}
         """The tensors from outside, arguments and captured ones, in the order in which the trace met them."""
-        self.payloads: dict[int, tuple[Any, Value]] = {}
-        """Every payload of the trace by its id, which is unique because the payload is kept."""
+        self.payloads = PayloadValues()
         self._memories: dict[int, tuple[list[int], Memory]] = {}
 
     # -- what dispatch reports ----------------------------------------------------------------------------------------
@@ -143,7 +181,7 @@ class Tracer:
         """Note the tensors of a call whose payloads the trace has not computed."""
         for value in args:
             if isinstance(value, Tensor):
-                if id(value._payload) not in self.payloads:
+                if value._payload not in self.payloads:
                     self.value_of(value)
             elif isinstance(value, (list, tuple)):
                 self.meet(value)
@@ -171,9 +209,9 @@ class Tracer:
     def value_of(self, tensor: Tensor) -> Value | None:
         """Return the value of a tensor now; that of a tensor from outside is created. None inside a transform."""
         payload = tensor._payload
-        found = self.payloads.get(id(payload))
+        found = self.payloads.get(payload)
         if found is not None:
-            return found[1]
+            return found
         instance = instance_of_key(tensor._keys)
         if instance.depth:
             return None
@@ -181,14 +219,13 @@ class Tracer:
         _, memory = self._memories.setdefault(id(cell), (cell, Memory(external=True)))
         value = Value(spec_of(payload, instance), memory)
         self.external[value] = tensor
-        self.payloads[id(payload)] = payload, value
+        self.payloads[payload] = value
         return value
 
     def forget_external(self) -> None:
         """Meet tensors from outside again, since a host call may have written them."""
         for value in self.external:
-            for key in [key for key, (_, v) in self.payloads.items() if v.memory is value.memory]:
-                del self.payloads[key]
+            self.payloads.forget(value.memory)
         self._memories.clear()
 
     def _argument(self, argument: Any) -> Any:
@@ -198,8 +235,8 @@ class Tracer:
         if type(argument) in (list, tuple):
             items = [self._argument(item) for item in argument]
             return items if any(isinstance(item, (Value, list)) for item in items) else argument
-        found = self.payloads.get(id(argument))
-        return argument if found is None else found[1]
+        found = self.payloads.get(argument)
+        return argument if found is None else found
 
     def _computed(
         self,
@@ -214,7 +251,7 @@ class Tracer:
         memory = None if instance.immutable else memory
         values = [Value(spec_of(payload, instance), memory) for payload in outputs]
         for payload, value in zip(outputs, values, strict=True):
-            self.payloads[id(payload)] = payload, value
+            self.payloads[payload] = value
         self.nodes.append(Node(op, arguments, values, FUNCTION, kernel, user_line()))
 
     def _overwritten(
@@ -227,9 +264,9 @@ class Tracer:
     ) -> None:
         values = []
         for payload in written:
-            before = self.payloads[id(payload)][1]
+            before = self.payloads[payload]
             values.append(Value(before.spec, before.memory))
-            self.payloads[id(payload)] = payload, values[-1]
+            self.payloads[payload] = values[-1]
         self.nodes.append(Node(op, arguments, values, form, kernel, user_line()))
 
     # -- the graph ----------------------------------------------------------------------------------------------------

@@ -50,12 +50,12 @@ class PluginHooks:
         return None
 
     @hookspec
-    def candelabra_memory(self, device_type: str, release: bool) -> Mapping[str, int]:
+    def candelabra_memory(self, device_type: str, release: bool, reset: bool) -> Mapping[str, int]:
         """Return ``allocated``, ``reserved``, ``peak`` … in bytes of the memory of the contributed kernels' results.
 
         For objects in the entry point group ``candelabra.kernels``, which also have ``candelabra_kernels``. The
         counters are added to those of the owner's ``Backend.memory``. With ``release``, release unused pooled memory
-        first.
+        first; with ``reset``, count the peak from now on. An implementation may leave out parameters.
         """
         return {}
 

@@ -29,6 +29,7 @@ from candelabra_native.launch._launch import (
     get_num_threads,
     kernel,
     release,
+    reset_peak,
     set_num_threads,
     statistics,
 )
@@ -36,13 +37,16 @@ from candelabra_native.launch._launch import (
 __all__ = ["kernel", "get_num_threads", "memory", "set_num_threads"]
 
 
-def memory(free: bool) -> dict[str, int]:
+def memory(free: bool, reset: bool) -> dict[str, int]:
     """Return the bytes of blocks that are allocated, reserved, and were at most allocated.
 
-    With ``free``, those that are kept for the next results are released to the system first.
+    With ``free``, those that are kept for the next results are released to the system first. With ``reset``, the peak
+    is counted from now on.
     """
     if free:
         release()
+    if reset:
+        reset_peak()
     return statistics()
 
 

@@ -312,6 +312,7 @@ PyDoc_STRVAR(forget_threads_doc,
 static PyObject *forget_threads(PyObject *module, PyObject *ignored)
 {
     pool_reset();
+    memory_reset_lock();
     return none();
 }
 

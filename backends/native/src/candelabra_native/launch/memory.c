@@ -4,10 +4,13 @@ A block is a Python object that exports its bytes. NumPy's arrays over it keep i
 gone, the memory of a large block is kept for the next block of its size class: the system would unmap it, and map it,
 page by page, for the next result. A size class is at most an eighth larger than what was asked for. Beyond
 `MOST_OWNED` bytes, kept memory is offered to the system: it takes pages when it has no others, and until then they
-serve the next block without a page fault. The Python lock protects everything here. */
+serve the next block without a page fault. Plans take memory while they do not hold the Python lock, so the kept memory
+has a lock of its own. */
 
 #include "memory.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,8 +48,10 @@ typedef struct {
     Py_ssize_t length;
 } Block;
 
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the next two */
 static Kept *kept[CLASSES];
-static size_t bytes_kept, bytes_allocated, bytes_peak;
+static size_t bytes_kept;
+static _Atomic size_t bytes_allocated, bytes_peak;
 static PyTypeObject *block_type;
 static PyObject *out_of_memory; /* the class of errors, MemoryError unless set */
 
@@ -78,6 +83,7 @@ static int offer(void *start, size_t size) {
 }
 
 static void release_kept(void) {
+    pthread_mutex_lock(&lock);
     for (int i = 0; i < CLASSES; ++i)
         while (kept[i]) {
             Kept *first = kept[i];
@@ -85,6 +91,7 @@ static void release_kept(void) {
             free(first);
         }
     bytes_kept = 0;
+    pthread_mutex_unlock(&lock);
 }
 
 static void *new_memory(size_t size) {
@@ -103,8 +110,80 @@ static void *new_memory(size_t size) {
     return start;
 }
 
+/* Take a block of a class from the kept ones, or return NULL. */
+static void *reused(int class, size_t size) {
+    pthread_mutex_lock(&lock);
+    Kept *first = kept[class];
+    if (first) {
+        kept[class] = first->next;
+        bytes_kept -= size;
+    }
+    pthread_mutex_unlock(&lock);
+    return first;
+}
+
+/* Keep a block for the next of its class. Returns 0 if there is too much kept memory already. */
+static int keep(void *start, size_t size) {
+    size_t rounded;
+    int class = class_of(size, &rounded);
+    pthread_mutex_lock(&lock);
+    size_t after = bytes_kept + size;
+    int keeps = after <= most_kept() && (after <= MOST_OWNED || offer(start, size));
+    if (keeps) {
+        Kept *first = start;
+        first->next = kept[class];
+        kept[class] = first;
+        bytes_kept = after;
+    }
+    pthread_mutex_unlock(&lock);
+    return keeps;
+}
+
+void *memory_take(size_t size, size_t *reserved) {
+    void *start = NULL;
+    *reserved = size;
+    if (size >= LEAST_KEPT) {
+        int class = class_of(size, reserved);
+        start = reused(class, *reserved);
+    }
+    if (!start && !(start = new_memory(*reserved ? *reserved : 1))) return NULL;
+    size_t now = atomic_fetch_add_explicit(&bytes_allocated, *reserved, memory_order_relaxed) + *reserved;
+    size_t peak = atomic_load_explicit(&bytes_peak, memory_order_relaxed);
+    while (now > peak && !atomic_compare_exchange_weak(&bytes_peak, &peak, now));
+    return start;
+}
+
+void memory_give(void *start, size_t reserved) {
+    atomic_fetch_sub_explicit(&bytes_allocated, reserved, memory_order_relaxed);
+    if (reserved < LEAST_KEPT || !keep(start, reserved)) free(start);
+}
+
+void memory_reset_lock(void) {
+    pthread_mutex_init(&lock, NULL);
+}
+
 static PyObject *refuse(PyObject *size) {
     return PyErr_Format(out_of_memory ? out_of_memory : PyExc_MemoryError, "cannot allocate %S bytes on the CPU", size);
+}
+
+PyObject *memory_block(void *start, size_t size, size_t reserved) {
+    Block *block = start ? PyObject_New(Block, block_type) : NULL;
+    if (block) {
+        block->start = start;
+        block->size = size;
+        block->reserved = reserved;
+        block->length = (Py_ssize_t)size;
+    } else if (start) {
+        memory_give(start, reserved);
+    }
+    return (PyObject *)block;
+}
+
+PyObject *memory_refuse(size_t size) {
+    PyObject *number = PyLong_FromSize_t(size);
+    if (number) refuse(number);
+    Py_XDECREF(number);
+    return NULL;
 }
 
 static PyObject *allocate(PyObject *module, PyObject *argument) {
@@ -116,46 +195,14 @@ static PyObject *allocate(PyObject *module, PyObject *argument) {
         return refuse(argument);
     }
     if (size > PY_SSIZE_T_MAX / 2) return refuse(argument);
-    void *start = NULL;
-    if (size >= LEAST_KEPT) {
-        int class = class_of(size, &reserved);
-        if (kept[class]) {
-            start = kept[class];
-            kept[class] = kept[class]->next;
-            bytes_kept -= reserved;
-        }
-    }
-    if (!start) start = new_memory(reserved ? reserved : 1);
-    if (!start) return refuse(argument);
-    Block *block = PyObject_New(Block, block_type);
-    if (!block) {
-        free(start);
-        return NULL;
-    }
-    block->start = start;
-    block->size = size;
-    block->reserved = reserved;
-    block->length = (Py_ssize_t)size;
-    bytes_allocated += reserved;
-    if (bytes_allocated > bytes_peak) bytes_peak = bytes_allocated;
-    return (PyObject *)block;
+    void *start = memory_take(size, &reserved);
+    PyObject *block = memory_block(start, size, reserved);
+    return block || PyErr_Occurred() ? block : refuse(argument);
 }
 
 static void block_dealloc(PyObject *object) {
     Block *block = (Block *)object;
-    bytes_allocated -= block->reserved;
-    size_t after = bytes_kept + block->reserved;
-    if (block->reserved >= LEAST_KEPT && after <= most_kept() &&
-        (after <= MOST_OWNED || offer(block->start, block->reserved))) {
-        size_t rounded;
-        int class = class_of(block->reserved, &rounded);
-        Kept *first = block->start;
-        first->next = kept[class];
-        kept[class] = first;
-        bytes_kept += block->reserved;
-    } else {
-        free(block->start);
-    }
+    memory_give(block->start, block->reserved);
     PyTypeObject *type = Py_TYPE(object);
     PyObject_Free(object);
     Py_DECREF(type);
@@ -189,14 +236,22 @@ static PyObject *address_of(PyObject *module, PyObject *object) {
 
 static PyObject *statistics(PyObject *module, PyObject *nothing) {
     (void)module, (void)nothing;
-    return Py_BuildValue(
-        "{s:n,s:n,s:n}", "allocated", (Py_ssize_t)bytes_allocated, "reserved",
-        (Py_ssize_t)(bytes_allocated + bytes_kept), "peak", (Py_ssize_t)bytes_peak);
+    pthread_mutex_lock(&lock);
+    Py_ssize_t held = (Py_ssize_t)bytes_kept;
+    pthread_mutex_unlock(&lock);
+    Py_ssize_t used = (Py_ssize_t)atomic_load(&bytes_allocated), peak = (Py_ssize_t)atomic_load(&bytes_peak);
+    return Py_BuildValue("{s:n,s:n,s:n}", "allocated", used, "reserved", used + held, "peak", peak);
 }
 
 static PyObject *release(PyObject *module, PyObject *nothing) {
     (void)module, (void)nothing;
     release_kept();
+    return Py_NewRef(Py_None);
+}
+
+static PyObject *reset_peak(PyObject *module, PyObject *nothing) {
+    (void)module, (void)nothing;
+    atomic_store(&bytes_peak, atomic_load(&bytes_allocated));
     return Py_NewRef(Py_None);
 }
 
@@ -213,6 +268,7 @@ static PyMethodDef methods[] = {
     {"raise_instead", raise_instead, METH_O, "raise_instead(error): set the class that allocate() raises."},
     {"address_of", address_of, METH_O, "address_of(object): return the address of the first element of a buffer."},
     {"statistics", statistics, METH_NOARGS, "Return the bytes that are allocated, reserved, and were at most allocated."},
+    {"reset_peak", reset_peak, METH_NOARGS, "Count the most bytes that are allocated from now on."},
     {"release", release, METH_NOARGS, "Return the memory that is kept for reuse to the system."},
     {NULL, NULL, 0, NULL},
 };
