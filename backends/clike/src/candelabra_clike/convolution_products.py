@@ -157,7 +157,7 @@ def kernels(multiplying: Callable[[dtype], Multiply | None]) -> dict[str, Any]:
 def _specialized(name: str, multiplying: Callable[[dtype], Multiply | None]) -> DtypeSpecialized:
     def choose(d: dtype) -> Callable[..., Any]:
         multiply = multiplying(d) if d.itemsize in UNSIGNED else None
-        kernel: Callable[..., Any] = convolution.KERNELS[name]
+        kernel: Callable[..., Any] = convolution.PLAIN[name]
         return kernel if multiply is None else with_geometry(partial(FUNCTIONS[name], multiply))
 
     return DtypeSpecialized(choose)
