@@ -35,6 +35,7 @@ from candelabra._layout import (
 from candelabra._layout import layout as layout_type
 from candelabra._overrides import DisableTorchFunctionSubclass, bit_of, converted
 from candelabra._size import Size
+from candelabra._versions import cell_of_data, join_versions
 from candelabra.dtypes import BY_BIT, DTYPE_MASK, dtype
 
 if TYPE_CHECKING:
@@ -393,6 +394,7 @@ class Tensor(Methods):
         if instance.immutable or instance.depth:
             return self.detach()
         out = wrap(self._payload, self._keys & ~(AUTOGRAD | VIEW))
+        out._counter = cell_of_data(self._counter)
         return out.as_subclass(type(self)) if self._keys & OVERRIDE and not state.bits & NO_OVERRIDE else out
 
     @data.setter
@@ -461,6 +463,7 @@ class Tensor(Methods):
     def _make_subclass(cls: type, data: Tensor, require_grad: bool = False) -> Any:
         """Return a leaf over the memory of ``data`` as an instance of a subclass; programs call it in ``__new__``."""
         out = wrap(data._fresh()._payload, data._keys & ~(AUTOGRAD | VIEW)).as_subclass(cls)
+        join_versions(out._counter, data._counter)
         return out.requires_grad_(require_grad)
 
     def as_subclass(self, cls: type) -> Any:

@@ -12,14 +12,16 @@ from candelabra._graph.compiling import compile_graph
 from candelabra._graph.decomposing import decomposed
 from candelabra._graph.fusing import fuse, gain, values_read
 from candelabra._graph.memory import memory_plan
+from candelabra._graph.packing import PackedLayout, Packing, packed_operands, with_packed_operands
 from candelabra._graph.passes import simplified
 from candelabra._graph.running import default_kernel, runner
 from candelabra._graph.structure import FUNCTION, INPLACE, ROWS, Graph, Memory, Node, Spec, Value
 from candelabra._graph.tracing import GraphBreak, trace
 
 __all__ = [
-    "FUNCTION", "INPLACE", "ROWS", "Graph", "GraphBreak", "Memory", "Node", "Spec", "Value", "compile_graph",
-    "decomposed", "default_kernel", "fuse", "gain", "memory_plan", "runner", "simplified", "trace", "values_read",
+    "FUNCTION", "INPLACE", "ROWS", "Graph", "GraphBreak", "Memory", "Node", "PackedLayout", "Packing", "Spec", "Value",
+    "compile_graph", "decomposed", "default_kernel", "fuse", "gain", "memory_plan", "packed_operands", "runner",
+    "simplified", "trace", "values_read", "with_packed_operands",
 ]  # fmt: skip
 
 

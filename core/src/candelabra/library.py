@@ -109,6 +109,7 @@ if TYPE_CHECKING:  # each at the first use of its name: few programs need the re
     from candelabra._serving import kernel_for
     from candelabra._tensor import Tensor, wrap
     from candelabra._transforms.level import Frame, Payload, Transform, below
+    from candelabra._versions import join_versions
 else:
     __getattr__ = deferred_imports(__name__)
 
@@ -132,7 +133,7 @@ __all__ = [
     "Instance", "get_default_device", "instance_of_key", "kernel_for", "open_device", "open_instances",
     "Tensor", "wrap", "dtype_of_array",
     # extending
-    "Frame", "Payload", "Transform", "below",
+    "Frame", "Payload", "Transform", "below", "join_versions",
     "Layer", "level", "redispatch", "command", "contributions", "device_names", "fallback", "fallback_policy",
     "get_kernel", "plugins", "register_kernel", "add_contribution", "own_kernels", "serve_every_size",
     "RemovableHandle", "add_hook", "after_backward", "has_one_kernel", "outside_graph", "depends_on",

@@ -143,7 +143,7 @@ def kernels(multiplying: Callable[[dtype], Multiply | None]) -> dict[str, Any]:
 def _specialized(name: str, multiplying: Callable[[dtype], Multiply | None]) -> DtypeSpecialized:
     def choose(d: dtype) -> Callable[..., Any]:
         multiply = multiplying(d) if d.itemsize in UNSIGNED else None
-        grouped: Callable[..., Any] = convolution.KERNELS[name]
+        grouped: Callable[..., Any] = convolution.PLAIN[name]
         if multiply is None:
             return grouped
         products = Products(multiply)

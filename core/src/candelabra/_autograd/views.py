@@ -38,6 +38,7 @@ from candelabra._keys import (
 from candelabra._overrides import call_override
 from candelabra._records.registry import OPERATORS
 from candelabra._tensor import Tensor, wrap
+from candelabra._versions import join_versions
 
 if TYPE_CHECKING:
     from candelabra._records.record import Operator
@@ -355,6 +356,7 @@ def set_data(tensor: Tensor, value: Any) -> None:
         tensor._keys &= ~VIEW  # it is no longer a view
         tensor._counter = [tensor._counter[0]]
     rebind(tensor, value._payload)
+    join_versions(tensor._counter, value._counter)
     tensor._keys = (value._keys & ~special) | (tensor._keys & (AUTOGRAD | OVERRIDE))
     node = tensor._node
     if node is not None and node.is_leaf:

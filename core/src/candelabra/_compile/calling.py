@@ -28,8 +28,9 @@ from candelabra._compile.results import New, Result, results_of
 from candelabra._dispatch import autocasting
 from candelabra._dispatch.levels import active_frames
 from candelabra._graph.compiling import compile_graph
+from candelabra._graph.packing import with_packed_operands
 from candelabra._graph.passes import simplified
-from candelabra._graph.structure import Graph, Value
+from candelabra._graph.structure import Graph, Memory, Value
 from candelabra._graph.tracing import tracing
 from candelabra._invalidation import KEEPERS
 from candelabra._keys import AUTOGRAD, DEFERRED, FUNCTION_MODE, LAYER_MASK, PACK, TRACING, state
@@ -256,6 +257,8 @@ class TracedCall:
         self.program: Program | None = None
         self.bits = state.bits
         self.values: list[Value | None] = []
+        self.written: set[Memory] = set()
+        """The memory from outside that a node writes."""
         self.derivative: Derivative | None = None
         self.graded: list[int] = []
         """The positions of the results that the backward pass starts from."""
@@ -325,7 +328,9 @@ class TracedCall:
         for value in used:
             if value not in writer.tensors:
                 writer.captured(value, recorder.external[value], recorder.gradient_of.get(value))
-        written = [v for v in written_outside(recorder) if v in writer.tensors]
+        outside = written_outside(recorder)
+        self.written = {value.memory for value in outside}
+        written = [v for v in outside if v in writer.tensors]
         if written:
             rest = [v for v in writer.tensors if v not in written]
             writer.separate(written, rest)
@@ -334,7 +339,7 @@ class TracedCall:
             writer.gradients([
                 (leaf, recorder.had_gradient[key]) for key, leaf in recorder.leaves.items()
             ])  # fmt: skip
-        simple = [simplified(graph) for graph in graphs]
+        simple = [with_packed_operands(simplified(graph), self._is_fixed) for graph in graphs]
         runs = [compile_graph(graph) for graph in simple]
         has_effects = any(node.is_ordered for node in recorder.nodes)
         repeatable = not written and not recorder.draws and not has_effects and len(graphs) == 1
@@ -352,6 +357,16 @@ class TracedCall:
         program.graphs, program.runs, program.derivative = simple, runs, derivative
         program.repeatable = repeatable
         return program
+
+    def _is_fixed(self, value: Value) -> bool:
+        """Return whether a value is a tensor from outside that mostly is the same in the next call: one that the
+        program neither writes nor computes a gradient of.
+        """
+        recorder = self.recorder
+        tensor = recorder.external.get(value)
+        if tensor is None or value in self.values or value.memory in self.written:
+            return False
+        return not (tensor._keys & AUTOGRAD and (recorder.has_backward or self.derivative is not None))
 
     def _captured(self, results: list[Result], graphs: Sequence[Any]) -> list[Value]:
         """Return the tensors from outside that the program reads first: those of graphs, results and derivatives."""

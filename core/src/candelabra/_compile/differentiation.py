@@ -22,6 +22,7 @@ from candelabra._autograd.node import RELEASED, Node, Port, changed
 from candelabra._compile.environment import Environment
 from candelabra._compile.recording import Recorder
 from candelabra._graph.compiling import compile_graph
+from candelabra._graph.packing import with_packed_operands
 from candelabra._graph.passes import simplified
 from candelabra._graph.running import on_list
 from candelabra._graph.structure import Graph, Value
@@ -107,7 +108,7 @@ def trace_backward(recorder: Recorder, outputs: Sequence[Tensor], inputs: Sequen
     found: list[Any] = list(dict.fromkeys(v for v in results if v is not None))
     starts: list[Any] = [v for v in values if v is not None]
     saved, again = cut(forward, nodes, found, starts)
-    graph = simplified(Graph([*starts, *saved], [*again, *nodes], found))
+    graph = with_packed_operands(simplified(Graph([*starts, *saved], [*again, *nodes], found)))
     constants = tuple([tensor._payload for tensor in graph.captured.values()])
     return Derivative(
         _with_constants(on_list(compile_graph(graph)), constants), graph,

@@ -17,7 +17,8 @@ from candelabra._compile.results import Alias, New, Result, Same, Viewed, replay
 from candelabra._device import _default as default_device
 from candelabra._device import _process_default as process_default
 from candelabra._dispatch.autocasting import settings as autocast
-from candelabra._graph.structure import Graph, Value
+from candelabra._graph.packing import PackedOnce
+from candelabra._graph.structure import Graph, Node, Value
 from candelabra._graph.tracing import spec_of
 from candelabra._keys import AUTOGRAD, LAYER_MASK, VIEW, active, state
 from candelabra._tensor import Tensor, new
@@ -143,7 +144,7 @@ class Writer:
         ``outputs`` are the values of the segment that the results of the graph stand for. ``repeatable``: a call that
         fails must not have changed anything.
         """
-        inputs = graph.inputs
+        made = {value for node in graph.prepared for value in node.results}
         for draw in segment.draws:
             seed, offset = f"n{len(self.names)}", f"n{len(self.names) + 1}"
             self.names[draw.seed], self.names[draw.offset] = seed, offset
@@ -153,7 +154,9 @@ class Writer:
                 self.names[value] = f"n{len(self.names)}"
             left = "".join(f"{self.names[value]}, " for value in numbers.values)
             self.lines.append(f"{left or '_'}{'= ' if left else ' = '}{self.bound(numbers.function)}()")
-        for value in inputs:
+        for value in graph.inputs:
+            if value in made:
+                continue
             if value in graph.captured and value not in self.recorder.external:  # a constant
                 self.names[value] = self.bound(graph.captured[value]._payload)
             if value not in self.names:  # a tensor from outside that is read again after a host call
@@ -161,8 +164,10 @@ class Writer:
                 leaf = self.recorder.gradient_of.get(value)
                 read = f"{self._outside(leaf)}._grad" if leaf else self._outside(self.recorder.external[value])
                 self.lines.append(f"{self.names[value]} = {read}._payload")
+        for node in graph.prepared:
+            self._prepare(node)
         if segment.nodes:
-            passed = ", ".join(self.names[value] for value in inputs)
+            passed = ", ".join(self.names[value] for value in graph.inputs)
             for value in outputs:
                 self.names[value] = f"r{len(self.names)}"
             left = "".join(f"{self.names[value]}, " for value in outputs)
@@ -175,6 +180,13 @@ class Writer:
             called = self.bound(segment.call.function)
             args, kwargs = self.bound(segment.call.args), self.bound(segment.call.kwargs)
             self.lines.append(f"{called}(*{args}, **{kwargs})")
+
+    def _prepare(self, node: Node) -> None:
+        """Write the line that packs a tensor from outside, if it has changed since the last call."""
+        [source], [value] = node.operands, node.results
+        self.names[value] = f"k{len(self.names)}"
+        packed = self.bound(PackedOnce(node))
+        self.lines.append(f"{self.names[value]} = {packed}({self.names[source]}, {self._source(source)}._counter)")
 
     def _release_gradients(self, segment: Segment) -> None:
         """Write lines that remove the gradients that a segment replaces without reading them.

@@ -20,10 +20,12 @@ def drawn(graph: Graph) -> Drawing:
     boxes: list[Box] = []
     place: dict[Value, int] = {}
     arrows: dict[tuple[int, int], None] = {}
+    once = {value for node in graph.prepared for value in node.results}
     for value in graph.inputs:
-        place[value] = len(boxes)
-        boxes.append(Box(_lines(value, names[value]), SAVED if value in graph.captured else LEAF))
-    for node in graph.nodes:
+        if value not in once:
+            place[value] = len(boxes)
+            boxes.append(Box(_lines(value, names[value]), SAVED if value in graph.captured else LEAF))
+    for node in (*graph.prepared, *graph.nodes):
         arrows.update(dict.fromkeys((place[value], len(boxes)) for value in node.operands))
         place.update(dict.fromkeys(node.results, len(boxes)))
         boxes.append(Box((*_title(node), *[str(value.spec) for value in node.results]), OPERATOR))

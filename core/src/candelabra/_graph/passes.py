@@ -127,7 +127,7 @@ def folded(graph: Graph) -> Graph:
             nodes.append(node)
     used = dict.fromkeys(value for node in nodes for value in node.operands if value in constants)
     tensors = {v: wrap(constants[v], v.spec.instance.keys_for(v.spec.dtype)) for v in used if v.spec is not None}
-    return Graph([*graph.inputs, *tensors], nodes, graph.outputs, {**graph.captured, **tensors})
+    return Graph([*graph.inputs, *tensors], nodes, graph.outputs, {**graph.captured, **tensors}, graph.prepared)
 
 
 def _is_bound(value: Value, written: set[Memory], returned: set[Memory]) -> bool:

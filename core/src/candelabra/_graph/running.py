@@ -84,10 +84,11 @@ def dispatching(node: Node) -> Callable[..., Any]:
     op: Any = node.op
     values = node.operands
     several = len(node.results) > 1
+    own = node.args[: len(op.schema.parameters)]  # without packed operands
 
     def kernel(*args: Any) -> Any:
         specs = iter(values)
-        tensors = [_tensors(argument, passed, specs) for argument, passed in zip(node.args, args, strict=True)]
+        tensors = [_tensors(argument, passed, specs) for argument, passed in zip(own, args)]
         if node.form == ROWS:
             count = len(op.schema.tensors)
             with mode(include=NO_GRAD):  # as it was traced: a body may compute in another order for a derivative

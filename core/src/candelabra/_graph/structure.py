@@ -179,7 +179,8 @@ class Graph:
 
     A compiled graph is called with the payloads of ``inputs``, in order, and returns the tuple of the payloads of
     ``outputs``. ``captured`` names the inputs that are no arguments but tensors which the function refers to, such as
-    parameters. Numbers among the inputs are passed as Python numbers.
+    parameters. Numbers among the inputs are passed as Python numbers. The results of ``prepared`` nodes are inputs too:
+    such a node runs before the graph, and only when the captured tensor that it reads has changed.
     """
 
     def __init__(
@@ -188,15 +189,17 @@ class Graph:
         nodes: Iterable[Node],
         outputs: Iterable[Value],
         captured: Mapping[Value, Tensor] | None = None,
+        prepared: Iterable[Node] = (),
     ) -> None:
         self.inputs: Final = tuple(inputs)
         self.nodes: Final = tuple(nodes)
         self.outputs: Final = tuple(outputs)
         self.captured: Final = dict(captured or {})
+        self.prepared: Final = tuple(prepared)
 
     def with_nodes(self, nodes: Iterable[Node], outputs: Iterable[Value] | None = None) -> Graph:
         """Return a graph with the same inputs and other nodes: the result of a pass."""
-        return Graph(self.inputs, nodes, self.outputs if outputs is None else outputs, self.captured)
+        return Graph(self.inputs, nodes, self.outputs if outputs is None else outputs, self.captured, self.prepared)
 
     # -- walking ------------------------------------------------------------------------------------------------------
     def __iter__(self) -> Iterator[Node]:
@@ -259,11 +262,14 @@ class Graph:
 
     # -- printing -----------------------------------------------------------------------------------------------------
     def names(self) -> dict[Value, str]:
-        """Return a name for each value: ``a0`` for inputs, ``c0`` for captured tensors, ``v0`` for results."""
+        """Return a name for each value: ``a0`` for inputs, ``c0`` for captured tensors, ``p0`` for results of prepared
+        nodes, ``n0`` for numbers, ``v0`` for results.
+        """
         found: dict[Value, str] = {}
-        counts = {"a": 0, "c": 0, "n": 0}
+        counts = {"a": 0, "c": 0, "n": 0, "p": 0}
+        packed = {value for node in self.prepared for value in node.results}
         for value in self.inputs:
-            letter = "n" if value.is_number else "c" if value in self.captured else "a"
+            letter = "n" if value.is_number else "c" if value in self.captured else "p" if value in packed else "a"
             found[value] = f"{letter}{counts[letter]}"
             counts[letter] += 1
         for node in self.nodes:
@@ -284,12 +290,14 @@ class Graph:
         return f"<graph of {len(self.nodes)} nodes>"
 
     def _lines(self, names: dict[Value, str]) -> list[str]:
-        head = ", ".join(f"{names[v]}: {v.spec or 'number'}" for v in self.inputs)
+        once = {value for node in self.prepared for value in node.results}
+        head = ", ".join(f"{names[v]}: {v.spec or 'number'}" for v in self.inputs if v not in once)
         lines = [f"graph({head}):"]
-        for node in self.nodes:
+        for node in (*self.prepared, *self.nodes):
             left = ", ".join(f"{names[v]}: {v.spec or 'number'}" for v in node.results)
             given = ", ".join(_text(argument, names) for argument in node.args)
-            where = f"  # {node.where}" if node.where else ""
+            comments = [node.where, *(["once for each version"] if once.intersection(node.results) else [])]
+            where = f"  # {', '.join(filter(None, comments))}" if any(comments) else ""
             lines.append(f"    {left} = {node.name}({given}){where}")
         lines.append(f"    return {', '.join(names[v] for v in self.outputs)}")
         return lines

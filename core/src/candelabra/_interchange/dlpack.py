@@ -12,6 +12,7 @@ from candelabra._dispatch.deferring import shares_memory
 from candelabra._dispatch.tracing import note_break
 from candelabra._plugins import registry
 from candelabra._tensor import Tensor, wrap
+from candelabra._versions import expose
 from candelabra.errors import BackendError
 
 
@@ -22,6 +23,7 @@ def export(tensor: Tensor, **options: Any) -> Any:
     instance = tensor._instance
     note_break("the memory of a tensor is exported by DLPack")
     shares_memory()
+    expose(tensor._counter)
     return instance.backend.to_dlpack(tensor._payload, instance.index, **options)
 
 
@@ -45,6 +47,7 @@ def imported(source: Any, device: Any = None, copy: bool | None = None) -> Tenso
         payload = instance.backend.from_dlpack(source, instance.index, copy)
         if payload is not None:
             made = wrap(payload, instance.keys_for(instance.backend.dtype_of(payload)))
+            expose(made._counter)
             if wanted is None or wanted is instance:
                 return made
             if copy is False:

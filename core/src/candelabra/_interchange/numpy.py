@@ -15,6 +15,7 @@ from candelabra._dispatch.tracing import note_break
 from candelabra._interchange.host import host_view, upload
 from candelabra._plugins import registry
 from candelabra._tensor import Tensor, wrap
+from candelabra._versions import expose
 from candelabra.dtypes import BY_NAME, dtype
 
 if TYPE_CHECKING:
@@ -93,7 +94,11 @@ def shared_array(array: Any) -> Tensor:
         )
         return copied_array(array, instance)
     payload = instance.backend.from_dlpack(array, instance.index, None)
-    return copied_array(array, instance) if payload is None else wrap(payload, instance.keys_for(d))
+    if payload is None:
+        return copied_array(array, instance)
+    made = wrap(payload, instance.keys_for(d))
+    expose(made._counter)
+    return made
 
 
 def as_ndarray(tensor: Tensor, force: bool = False) -> Any:
@@ -106,6 +111,7 @@ def as_ndarray(tensor: Tensor, force: bool = False) -> Any:
 
     note_break("the memory of a tensor is shared with NumPy")
     shares_memory()
+    expose(tensor._counter)
     backend = tensor._fresh()._instance.backend
     if not backend.capabilities.host and not force:
         raise TypeError(

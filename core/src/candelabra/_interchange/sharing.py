@@ -17,6 +17,7 @@ from candelabra._interchange.host import host_view
 from candelabra._keys import VIEW
 from candelabra._records.lookup import public_function
 from candelabra._tensor import Tensor
+from candelabra._versions import expose
 from candelabra.dtypes import BY_NAME
 
 
@@ -75,6 +76,7 @@ def share_memory(tensor: Tensor) -> Tensor:
     mapping = mapped(_anonymous_file(len(data)), len(data))
     mapping[:] = bytes(data) if not data.contiguous else data
     tensor._payload = _tensor_over(mapping, 0, tensor.dtype.name, tuple(tensor._payload.shape), None)._payload
+    expose(tensor._counter)
     return tensor
 
 

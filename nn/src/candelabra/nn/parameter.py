@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any
 
 from candelabra import Tensor
-from candelabra.library import AUTOGRAD, VIEW, Layer, Operator, disabled_torch_function, wrap
+from candelabra.library import AUTOGRAD, VIEW, Layer, Operator, disabled_torch_function, join_versions, wrap
 
 __all__ = [
     "Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter", "UninitializedTensorMixin", "is_lazy",
@@ -15,7 +15,9 @@ __all__ = [
 
 def _owned(cls: type, data: Tensor) -> Any:
     """Return a tensor over the memory of ``data`` without history, which is not a view of any base."""
-    return wrap(data._fresh()._payload, data._keys & ~(AUTOGRAD | VIEW)).as_subclass(cls)
+    out = wrap(data._fresh()._payload, data._keys & ~(AUTOGRAD | VIEW)).as_subclass(cls)
+    join_versions(out._counter, data._counter)
+    return out
 
 
 def _as_data(cls: type, data: Any) -> Tensor:

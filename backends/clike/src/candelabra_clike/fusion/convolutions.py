@@ -10,15 +10,17 @@ from math import prod
 from typing import Any, NamedTuple
 
 from candelabra.backend import contiguous_strides, is_contiguous_layout
-from candelabra.graph import FUNCTION, Graph, Node, Spec
+from candelabra.graph import FUNCTION, Graph, Node, Spec, packed_operands
 from candelabra.graph import Value as Tensor
 
 from candelabra_clike.array import Shape, StridedArray, extent
 from candelabra_clike.engine import Engine
-from candelabra_clike.kernels.convolution import ConvGeometry, Padding, convolution_inputs
+from candelabra_clike.kernels.convolution import ConvGeometry, Padding, convolution_inputs, forward_filters
 from candelabra_clike.kernels.matmul import DIRECT
 from candelabra_clike.layouts import WIDE, broadcast_layout
+from candelabra_clike.templates.convolutions.convolution import Weight
 from candelabra_clike.templates.convolutions.fused import ConvolutionWithEpilogue, Planned
+from candelabra_clike.templates.convolutions.packed import PackedFilters
 from candelabra_clike.templates.copies.packing import layout_padded, padded
 from candelabra_clike.templates.elementwise.elementwise import ElementwiseSchedule, NotContiguous
 from candelabra_clike.templates.matmul.epilogue import Epilogue
@@ -33,6 +35,8 @@ class ConvolutionNode(NamedTuple):
     """The images, the filters and the bias, if any."""
     spec: Spec
     geometry: ConvGeometry
+    packed: Tensor | None
+    """The packed filters, which the kernel reads in place of the others if the graph has packed them."""
 
     @property
     def result(self) -> Tensor:
@@ -42,7 +46,8 @@ class ConvolutionNode(NamedTuple):
     @property
     def roles(self) -> dict[str, Tensor]:
         """The operands by their names in the kernel."""
-        return dict(zip(("x", "w", "bias"), self.operands))
+        roles = dict(zip(("x", "w", "bias"), self.operands))
+        return roles if self.packed is None else {**roles, "packed": self.packed}
 
     def addresses(self, spec: Spec) -> bool:
         """Return whether the kernel can address an operand of the pointwise nodes."""
@@ -58,7 +63,7 @@ def convolution_node(node: Node) -> ConvolutionNode | None:
     if isinstance(node.op, Graph) or node.form != FUNCTION or node.op.name != "conv":
         return None
     spec = node.results[0].spec
-    x, w, bias, stride, padding, dilation, groups = node.args
+    x, w, bias, stride, padding, dilation, groups = node.args[:7]
     if spec is None or spec.dtype not in DIRECT or not spec.numel or spec.strides != contiguous_strides(spec.shape):
         return None
     operands = tuple(v for v in (x, w, bias) if v is not None)
@@ -68,7 +73,7 @@ def convolution_node(node: Node) -> ConvolutionNode | None:
     if bias is not None and not is_contiguous_layout(bias.spec.shape, bias.spec.strides):
         return None
     geometry = ConvGeometry(tuple(stride), tuple(padding), tuple(dilation), groups)
-    return ConvolutionNode(node, operands, spec, geometry)
+    return ConvolutionNode(node, operands, spec, geometry, next(iter(packed_operands(node)), None))
 
 
 def channel_step(shape: Shape, strides: Shape, target: Shape) -> int:
@@ -94,25 +99,34 @@ class ConvolutionLaunch(NamedTuple):
     wide: bool
 
     def __call__(self, items: Any, /, *arguments: Any) -> None:
-        x, w = (self._array(role, arguments) for role in ("x", "w"))
+        x, w = self._array("x", arguments), self._weight(arguments)
         source, filters, (kernel, plan) = self._planned(x, w, padded)
         kernel.run(self.engine, plan, w, filters, source, self.wide, arguments)
 
     def compiled(self) -> ConvolutionLaunch:
         """Return the launch, with its kernel compiled."""
         nothing = (None,) * len(self.kernel.epilogue.arrays) + (0,) * len(self.kernel.epilogue.arrays)
-        x, w = (self._array(role, nothing) for role in ("x", "w"))
+        x, w = self._array("x", nothing), self._weight(nothing)
         _, _, (kernel, plan) = self._planned(x, w, layout_padded)
         kernel.launch(self.engine, plan, self.wide)
         return self
 
-    def _planned(self, x: StridedArray, w: StridedArray, pad: Padding) -> tuple[StridedArray, StridedRows, Planned]:
+    def _planned(self, x: StridedArray, w: Weight, pad: Padding) -> tuple[StridedArray, StridedRows, Planned]:
         """Return the padded images, the filters, and the kernel with its plan."""
         shape, strides = self.anchor.spec.shape, self.anchor.spec.strides
         source, filters, patches, results, slack = convolution_inputs(
             x, w, shape[2:], strides, self.anchor.geometry, pad
         )
         return source, filters, self.kernel.plan(self.engine, filters.rows, patches, results, slack)
+
+    def _weight(self, arguments: Sequence[Any]) -> Weight:
+        anchor = self.anchor
+        if anchor.packed is None:
+            return self._array("w", arguments)
+        spec = anchor.operands[1].spec
+        assert spec is not None
+        filters = forward_filters(PackedFilters(spec.shape, {}), anchor.geometry.groups)
+        return PackedFilters(spec.shape, {filters: self._array("packed", arguments)})
 
     def _array(self, role: str, arguments: Sequence[Any]) -> StridedArray:
         epilogue = self.kernel.epilogue

@@ -5,18 +5,26 @@ convolutions.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import gcd, prod
 from typing import Any, Final, NamedTuple
 
 from candelabra.dtypes import COMPLEX, FLOATING, dtype
 
 from candelabra_clike.array import Shape, StridedArray
+from candelabra_clike.engine import Engine
 from candelabra_clike.kernels.copies import contiguous
 from candelabra_clike.kernels.matmul import from_float32, real_and_imaginary, to_float32
 from candelabra_clike.language import pair
 from candelabra_clike.layouts import collapsed
-from candelabra_clike.templates.convolutions.convolution import OutputLayout, Patches, convolve, weight_gradient_kernel
+from candelabra_clike.templates.convolutions.convolution import (
+    OutputLayout,
+    Patches,
+    Weight,
+    convolve,
+    weight_gradient_kernel,
+)
+from candelabra_clike.templates.convolutions.packed import PackedFilters
 from candelabra_clike.templates.copies.packing import as_bits, padded
 from candelabra_clike.templates.elementwise.elementwise import Elementwise
 from candelabra_clike.templates.matmul.packing import StridedRows
@@ -75,15 +83,20 @@ def _patches(
     )  # fmt: skip
 
 
+def forward_filters(w: Weight, groups: int) -> StridedRows:
+    """Return the filters of a convolution as rows."""
+    count, row_step = w.shape[0] // groups, w.strides[0]
+    sizes, (steps,) = collapsed(w.shape[1:], (w.strides[1:],))
+    return StridedRows(w.offset, groups, count * row_step, count, row_step, sizes, steps)
+
+
 def convolution_inputs(
-    x: StridedArray, w: StridedArray, positions: Shape, strides: Shape, geometry: ConvGeometry, pad: Padding = padded
+    x: StridedArray, w: Weight, positions: Shape, strides: Shape, geometry: ConvGeometry, pad: Padding = padded
 ) -> tuple[StridedArray, StridedRows, Patches, OutputLayout, bool]:
     """Return the padded images, the filters, the patches, the results of these strides, and whether there is slack."""
     source, source_patches, slack = patches(x, w.shape[2:], geometry, positions, pad)
-    count, row_step = w.shape[0] // geometry.groups, w.strides[0]
-    sizes, (steps,) = collapsed(w.shape[1:], (w.strides[1:],))
-    filters = StridedRows(w.offset, geometry.groups, count * row_step, count, row_step, sizes, steps)
-    return source, filters, source_patches, OutputLayout(0, strides[0], strides[1], strides[2:]), slack
+    results = OutputLayout(0, strides[0], strides[1], strides[2:])
+    return source, forward_filters(w, geometry.groups), source_patches, results, slack
 
 
 class ConvolutionForm(NamedTuple):
@@ -100,7 +113,7 @@ KERNELS_IN_C: Final = ConvolutionForm(convolve, padded)
 
 def forward(
     x: StridedArray,
-    w: StridedArray,
+    w: Weight,
     bias: StridedArray | None,
     geometry: ConvGeometry,
     form: ConvolutionForm = KERNELS_IN_C,
@@ -147,22 +160,22 @@ def phases(size: int, kernel: int, stride: int, padding: int, dilation: int) -> 
 
 
 def input_gradient(
-    y: StridedArray, w: StridedArray, shape: Shape, geometry: ConvGeometry, form: ConvolutionForm = KERNELS_IN_C
+    y: StridedArray, w: Weight, shape: Shape, geometry: ConvGeometry, form: ConvolutionForm = KERNELS_IN_C
 ) -> StridedArray:
     """Compute the input gradient: each phase is a convolution of ``y`` at stride 1 with its taps in reverse order."""
-    _, padding, dilation, _ = geometry
     out = y.engine.empty(shape, y.dtype)
     if not out.size:
         return out
-    if shape[2:] == w.shape[2:] and set(y.shape[2:]) == {1} == set(dilation) and not any(padding):
-        return _single_position(out, y, contiguous(w), geometry.groups, form)
+    if has_single_position(shape, w.shape, y.shape, geometry):
+        return _single_position(out, y, w, geometry.groups, form)
     combinations, before, after = _all_phases(shape[2:], w.shape[2:], y.shape[2:], geometry)
     slack = any(before) or any(after)
     if slack:
         y = form.pad(y, before, after)
     for chosen in combinations:
-        flipped, source_patches, results = _phase_layout(
-            (y.offset, y.shape, y.strides), (w.offset, w.shape, w.strides), out.strides, chosen, before, geometry
+        flipped = _phase_filters((w.offset, w.shape, w.strides), chosen, geometry.groups)
+        source_patches, results = _phase_layout(
+            (y.offset, y.shape, y.strides), flipped, out.strides, chosen, before, geometry
         )
         form.convolve(out, w, flipped, y, None, source_patches, results, slack)
     return out
@@ -192,38 +205,63 @@ Layout = tuple[int, Shape, Shape]
 
 
 @lru_cache(4096)
-def _phase_layout(
-    y: Layout, w: Layout, out_strides: Shape, chosen: tuple[Phase, ...], before: Shape, geometry: ConvGeometry
-) -> tuple[StridedRows, Patches, OutputLayout]:
-    """Return the filters, the patches and the results of the convolution of one phase."""
-    (y_offset, y_shape, y_strides), (w_offset, w_shape, w_strides), groups = y, w, geometry.groups
-    steps, o_steps, w_steps = y_strides[2:], out_strides[2:], w_strides[2:]
-    inner, outer = w_shape[0] // groups, w_shape[1]
-    taps = tuple([p.taps for p in chosen])
-    flipped = StridedRows(
-        w_offset + sum(p.tap * s for p, s in zip(chosen, w_steps)), groups, inner * w_strides[0],
-        outer, w_strides[1], (inner, *taps), (w_strides[0], *[-p.tap_step * s for p, s in zip(chosen, w_steps)]),
+def _phase_filters(w: Layout, chosen: tuple[Phase, ...], groups: int) -> StridedRows:
+    """Return the filters of the convolution of one phase, with its taps in reverse order."""
+    offset, shape, strides = w
+    inner, outer, steps = shape[0] // groups, shape[1], strides[2:]
+    return StridedRows(
+        offset + sum(p.tap * s for p, s in zip(chosen, steps)), groups, inner * strides[0], outer, strides[1],
+        (inner, *[p.taps for p in chosen]), (strides[0], *[-p.tap_step * s for p, s in zip(chosen, steps)]),
     )  # fmt: skip
+
+
+def input_gradient_filters(w: Weight, shape: Shape, positions: Shape, geometry: ConvGeometry) -> list[StridedRows]:
+    """Return the filters of the convolutions that compute an input gradient of ``shape``. The weight is contiguous."""
+    if has_single_position(shape, w.shape, (0, 0, *positions), geometry):
+        return [_all_taps(w, geometry.groups)]
+    combinations, _, _ = _all_phases(shape[2:], w.shape[2:], positions, geometry)
+    return [_phase_filters((w.offset, w.shape, w.strides), chosen, geometry.groups) for chosen in combinations]
+
+
+@lru_cache(4096)
+def _phase_layout(
+    y: Layout, filters: StridedRows, out_strides: Shape, chosen: tuple[Phase, ...], before: Shape,
+    geometry: ConvGeometry,
+) -> tuple[Patches, OutputLayout]:  # fmt: skip
+    """Return the patches and the results of the convolution of one phase."""
+    (y_offset, y_shape, y_strides), (inner, *taps) = y, filters.sizes
+    steps, o_steps = y_strides[2:], out_strides[2:]
     patches_ = Patches(
-        y_offset + sum((p.seen + b) * s for p, b, s in zip(chosen, before, steps)), y_shape[0], groups, inner, taps,
+        y_offset + sum((p.seen + b) * s for p, b, s in zip(chosen, before, steps)), y_shape[0], geometry.groups,
+        inner, tuple(taps),
         tuple([p.positions for p in chosen]), y_strides[0], y_strides[1],
         tuple([p.input_step * s for p, s in zip(chosen, steps)]), steps,
         tuple([p.seen + b for p, b in zip(chosen, before)]),
     )  # fmt: skip
     first = sum(p.first * s for p, s in zip(chosen, o_steps))
     each = tuple([t * s for t, s in zip(geometry.stride, o_steps)])
-    return flipped, patches_, OutputLayout(first, out_strides[0], out_strides[1], each)
+    return patches_, OutputLayout(first, out_strides[0], out_strides[1], each)
 
 
-def _single_position(
-    out: StridedArray, y: StridedArray, w: StridedArray, groups: int, form: ConvolutionForm
-) -> StridedArray:
+def has_single_position(shape: Shape, kernel: Shape, y: Shape, geometry: ConvGeometry) -> bool:
+    """Return whether a convolution has one output position, at which the filters cover the whole input."""
+    _, padding, dilation, _ = geometry
+    return shape[2:] == kernel[2:] and set(y[2:]) == {1} == set(dilation) and not any(padding)
+
+
+def _all_taps(w: Weight, groups: int) -> StridedRows:
+    """Return taps and channels of a contiguous weight as the rows of filters with one tap."""
+    inner, rows = w.shape[0] // groups, prod(w.shape[1:])
+    return StridedRows(w.offset, groups, inner * rows, rows, 1, (inner,), (rows,))
+
+
+def _single_position(out: StridedArray, y: StridedArray, w: Weight, groups: int, form: ConvolutionForm) -> StridedArray:
     """Compute the input gradient for one output position: taps and channels are the rows of a convolution with one
     tap.
     """
     inner, once, nowhere = w.shape[0] // groups, (1,) * len(w.shape[2:]), (0,) * len(w.shape[2:])
-    rows = prod(w.shape[1:])
-    filters = StridedRows(w.offset, groups, inner * rows, rows, 1, (inner,), (rows,))
+    w = w if isinstance(w, PackedFilters) else contiguous(w)
+    filters = _all_taps(w, groups)
     source_patches = Patches(
         y.offset, y.shape[0], groups, inner, once, once, y.strides[0], y.strides[1], nowhere, nowhere
     )
@@ -245,6 +283,8 @@ def _conv_weight(x: StridedArray, y: StridedArray, shape: Shape, geometry: ConvG
     return out
 
 
+Factor = Any
+"""An array, or packed filters, which are in the dtype of computation already."""
 Multilinear = Callable[..., StridedArray]
 
 
@@ -267,13 +307,14 @@ def complex_from_parts(d: dtype) -> Elementwise:
     return Elementwise.of(f"complex_from_parts_{d.name}", lambda a, b, c, d: pair(a - b, c + d), parts, d)
 
 
-def bilinear(function: Multilinear, a: StridedArray, b: StridedArray, *rest: Any) -> StridedArray:
+def bilinear(function: Multilinear, a: StridedArray, b: Factor, *rest: Any) -> StridedArray:
     """Apply a bilinear function in the dtype of computation."""
-    d = a.dtype
+    d, packed = a.dtype, isinstance(b, PackedFilters)
     if d.category == COMPLEX:
         return _complex_bilinear(function, a, b, *rest)
     if d.is_half:
-        result: StridedArray = from_float32(d)(function(to_float32(d)(a), to_float32(d)(b), *rest))
+        wide = b if packed else to_float32(d)(b)
+        result: StridedArray = from_float32(d)(function(to_float32(d)(a), wide, *rest))
         return result
     if d.category < FLOATING:
         bits = function(as_bits(a), as_bits(b), *rest)
@@ -288,7 +329,7 @@ def complex_sum(d: dtype) -> Elementwise:
 
 
 # -- kernels ----------------------------------------------------------------------------------------------------------
-def check_conv(x: StridedArray, w: StridedArray, geometry: ConvGeometry) -> None:
+def check_conv(x: StridedArray, w: Weight, geometry: ConvGeometry) -> None:
     """Raise ``RuntimeError`` if the shapes of a convolution do not match."""
     groups = geometry.groups
     if len(x.shape) != len(geometry.stride) + 2 or x.shape[1] != w.shape[1] * groups or w.shape[0] % groups:
@@ -297,7 +338,7 @@ def check_conv(x: StridedArray, w: StridedArray, geometry: ConvGeometry) -> None
         raise RuntimeError(f"conv: the kernel {w.shape} is larger than the padded input {x.shape}")
 
 
-def check_conv_input(y: StridedArray, w: StridedArray, shape: Shape, groups: int) -> None:
+def check_conv_input(y: StridedArray, w: Weight, shape: Shape, groups: int) -> None:
     """Raise ``RuntimeError`` if the shapes of an input gradient do not match."""
     if y.shape[1] != w.shape[0] or shape[1] != w.shape[1] * groups or w.shape[0] % groups or y.shape[0] != shape[0]:
         raise RuntimeError(f"conv_input: shapes {y.shape}, {w.shape} and {shape} do not match")
@@ -309,7 +350,7 @@ def check_conv_weight(x: StridedArray, y: StridedArray, shape: Shape, groups: in
         raise RuntimeError(f"conv_weight: shapes {x.shape}, {y.shape} and {shape} do not match")
 
 
-def conv(x: StridedArray, w: StridedArray, bias: StridedArray | None, geometry: ConvGeometry) -> StridedArray:
+def conv(x: StridedArray, w: Weight, bias: StridedArray | None, geometry: ConvGeometry) -> StridedArray:
     """Convolve images with filters, and add a bias."""
     check_conv(x, w, geometry)
     rank, d = len(geometry.stride), x.dtype
@@ -323,7 +364,7 @@ def conv(x: StridedArray, w: StridedArray, bias: StridedArray | None, geometry: 
     return bilinear(forward, x, w, bias, geometry)
 
 
-def conv_input(y: StridedArray, w: StridedArray, shape: Shape, geometry: ConvGeometry) -> StridedArray:
+def conv_input(y: StridedArray, w: Weight, shape: Shape, geometry: ConvGeometry) -> StridedArray:
     """Compute the gradient of the images."""
     check_conv_input(y, w, shape, geometry.groups)
     return bilinear(input_gradient, y, w, tuple(shape), geometry)
@@ -352,8 +393,28 @@ def with_geometry(function: Callable[..., StridedArray]) -> Callable[..., Stride
     return kernel
 
 
-KERNELS: dict[str, Any] = {
-    "conv": with_geometry(conv),
-    "conv_input": with_geometry(conv_input),
-    "conv_weight": with_geometry(conv_weight),
-}
+PLAIN: Final[dict[str, Callable[..., StridedArray]]] = {
+    "conv": with_geometry(conv), "conv_input": with_geometry(conv_input), "conv_weight": with_geometry(conv_weight),
+}  # fmt: skip
+"""The kernels without what they say to the passes over graphs."""
+
+
+def _packing(name: str) -> Callable[[Callable[[int], Engine]], Callable[..., StridedArray]]:
+    """Return a factory of the kernel that also packs its filters apart, see :mod:`candelabra_clike.packing`."""
+
+    def of(engines: Callable[[int], Engine]) -> Callable[..., StridedArray]:
+        kernel: Any = partial(PLAIN[name])
+        kernel.packing = partial(_asked, name, engines)
+        return kernel  # type: ignore[no-any-return]
+
+    return of
+
+
+def _asked(name: str, engines: Callable[[int], Engine], *arguments: Any) -> Any:
+    from candelabra_clike.packing import packing_of  # graphs alone need it
+
+    return packing_of(name, engines, arguments)
+
+
+KERNELS: dict[str, Any] = {"conv_weight": PLAIN["conv_weight"]}
+FACTORIES: dict[str, Any] = {"conv": _packing("conv"), "conv_input": _packing("conv_input")}

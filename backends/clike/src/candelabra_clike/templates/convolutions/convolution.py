@@ -14,6 +14,7 @@ from candelabra_clike.layouts import is_wide
 from candelabra_clike.source import KernelParameter, Source, number, reads, writes
 from candelabra_clike.templates.convolutions import panels, weight_gradient
 from candelabra_clike.templates.convolutions import tiled as conv_tiled
+from candelabra_clike.templates.convolutions.packed import PackedFilters
 from candelabra_clike.templates.convolutions.panels import OutputTiling
 from candelabra_clike.templates.copies.packing import strided_copy
 from candelabra_clike.templates.matmul import tiled as matmul_tiled
@@ -22,6 +23,8 @@ from candelabra_clike.templates.matmul.micro_kernel import MicroTile
 from candelabra_clike.templates.matmul.packing import StridedRows, pack_panels
 from candelabra_clike.types import CTYPES
 
+Weight = StridedArray | PackedFilters
+"""The weight of a convolution, which may be packed."""
 FEW_POSITIONS = 16
 """Images with fewer output positions than this are processed as one image on GPUs."""
 MANY_WEIGHTS = 1 << 18
@@ -164,7 +167,7 @@ class ConvolutionKernel:
         self._launches: dict[Any, Launch] = {}
 
     def __call__(
-        self, out: StridedArray, w: StridedArray, filters: StridedRows, x: StridedArray, bias: StridedArray | None,
+        self, out: StridedArray, w: Weight, filters: StridedRows, x: StridedArray, bias: StridedArray | None,
         plan: ConvolutionPlan,
     ) -> None:  # fmt: skip
         """Convolve."""
@@ -184,8 +187,10 @@ class ConvolutionKernel:
             launch = self._launches[key] = engine.compile(self.source(engine, plan.tile, plan.tiling, wide))
         return launch
 
-    def filters(self, engine: Engine, plan: ConvolutionPlan, w: StridedArray, filters: StridedRows) -> Buffer:
+    def filters(self, engine: Engine, plan: ConvolutionPlan, w: Weight, filters: StridedRows) -> Buffer:
         """Return the filters in the order in which the kernel reads them."""
+        if isinstance(w, PackedFilters):
+            return w.parts[filters].buffer
         if engine.traits.serial:
             memory = CTYPES[self.dtype].memory
             return pack_panels(engine, w.buffer, filters, memory, self.dtype.itemsize, plan.tile.rows)
@@ -378,7 +383,7 @@ def out_work(patches: Patches) -> int:
 
 
 def convolve(
-    out: StridedArray, w: StridedArray, filters: StridedRows, x: StridedArray, bias: StridedArray | None,
+    out: StridedArray, w: Weight, filters: StridedRows, x: StridedArray, bias: StridedArray | None,
     patches: Patches, results: OutputLayout, slack: bool,
 ) -> None:  # fmt: skip
     """Convolve. ``slack`` is true if elements behind ``x`` may be read."""

@@ -17,6 +17,7 @@ from candelabra_clike.templates.convolutions.convolution import (
     ConvolutionPlan,
     OutputLayout,
     Patches,
+    Weight,
     plan_parameters,
 )
 from candelabra_clike.templates.convolutions.panels import OutputTiling
@@ -29,6 +30,8 @@ from candelabra_clike.types import CTYPES
 
 COPIED = ("w", "x")
 """The operands that the kernel reads as packed filters and padded images."""
+PACKED = "packed"
+"""The filters that were packed before, which the kernel reads as ``w``."""
 
 
 class ConvolutionWithEpilogue(ConvolutionKernel):
@@ -58,7 +61,7 @@ class ConvolutionWithEpilogue(ConvolutionKernel):
         return plan.kernel, plan
 
     def run(
-        self, engine: Engine, plan: ConvolutionPlan, w: StridedArray, filters: StridedRows, x: StridedArray, wide: bool,
+        self, engine: Engine, plan: ConvolutionPlan, w: Weight, filters: StridedRows, x: StridedArray, wide: bool,
         arguments: tuple[Any, ...],
     ) -> None:  # fmt: skip
         """Convolve. ``arguments`` are buffers and offsets of all arrays, and numbers."""
@@ -79,7 +82,7 @@ class ConvolutionWithEpilogue(ConvolutionKernel):
             *[number(f"{name}_channel") for name in self.channel_steps],
             *epilogue.scalars(),
         )
-        renamed = epilogue.renamed({OUT: "o_from", "bias": "bias_from"}, COPIED)
+        renamed = epilogue.renamed({OUT: "o_from", "bias": "bias_from"}, (*COPIED, PACKED))
         if serial:
             body = panels.body(tile, memory, tiling, self.rank, self.bias, self._over_tile(tile))
             return Source(epilogue.nest.name, head, renamed + body, wide=wide, contract=True)

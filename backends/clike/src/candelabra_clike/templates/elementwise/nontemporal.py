@@ -1,8 +1,8 @@
 """Elementwise kernels of serial devices that write their results past the caches.
 
-To write part of a cache line, a processor first reads the line: a quarter of all memory traffic of ``a + b``, and half of
-it where much more is written than read, as in an outer product. Therefore a block of the result is computed in private
-memory by the usual loop, and stored by whole lines.
+To write part of a cache line, a processor first reads the line: a quarter of all memory traffic of ``a + b``, and half
+of it where much more is written than read, as in an outer product. Therefore a block of the result is computed in
+private memory by the usual loop, and stored by whole lines.
 """
 
 from __future__ import annotations
