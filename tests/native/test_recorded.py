@@ -8,6 +8,7 @@ import candelabra.nn.functional as F
 import pytest
 from candelabra import Tensor
 from candelabra.graph import Graph, compile_graph, default_kernel, trace
+from candelabra.library import record
 from candelabra_cpu.backend import storage_of
 from candelabra_native import recorded
 
@@ -70,6 +71,13 @@ def test_calls_that_need_values_are_not_prepared() -> None:
     x = cd.ones(1000, 600)
     names = prepared(trace(program, x, cd.arange(1000)))
     assert {"random_uniform", "exp", "t", "index_add"}.isdisjoint(names)
+
+
+def test_draws_by_probabilities() -> None:
+    """A draw with given numbers is prepared on the array of probabilities, and draws what an eager call draws."""
+    op = record("random_bernoulli")
+    graph = trace(lambda p: op(p, (3, 700), 5, 7, device=CPU), p := cd.rand(3, 700))
+    assert (compile_graph(graph)(p._payload)[0] == op(p, (3, 700), 5, 7, device=CPU)._payload).all()
 
 
 def test_other_strides_than_those_of_the_trace() -> None:

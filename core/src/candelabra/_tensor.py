@@ -13,6 +13,7 @@ from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._autograd.api import backward
 from candelabra._autograd.node import Leaf, Node
 from candelabra._device import Instance, device, instance_of_key
+from candelabra._dispatch.tracing import tracer_here
 from candelabra._keys import (
     AUTOGRAD,
     DEFERRED,
@@ -22,6 +23,7 @@ from candelabra._keys import (
     OVERRIDE,
     UNCERTAIN,
     VIEW,
+    active,
     state,
 )
 from candelabra._layout import (
@@ -284,12 +286,16 @@ class Tensor(Methods):
     def is_leaf(self) -> bool:
         """Whether this tensor was created by the user and not by a recorded operator."""
         node = self._fresh()._node
+        if active and (tracer := tracer_here()) is not None:
+            tracer.observe(self, "is_leaf")
         return node is None or node.is_leaf
 
     @property
     def grad_fn(self) -> Node | None:
         """The node of the operator that computed this tensor; None for leaves."""
         node = self._fresh()._node
+        if active and (tracer := tracer_here()) is not None:
+            tracer.observe(self, "is_leaf")
         return None if node is None or node.is_leaf else node.e0 if node.is_port else node
 
     @property
@@ -301,6 +307,8 @@ class Tensor(Methods):
     @property
     def grad(self) -> Tensor | None:
         """The gradient that ``backward`` has accumulated, or None."""
+        if active and (tracer := tracer_here()) is not None:
+            tracer.observe(self, "grad")
         try:
             return self._grad
         except AttributeError:

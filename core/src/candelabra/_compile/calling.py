@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import warnings
 from collections.abc import Callable, Sequence
@@ -13,27 +14,29 @@ from weakref import WeakSet
 
 from candelabra._annotations import TYPE_CHECKING, Any, Final
 from candelabra._autograd.node import RELEASED
+from candelabra._compile.containers import classes_in, flattened, is_constant, is_same
 from candelabra._compile.differentiation import (
     CompiledNode,
     Derivative,
     Repetition,
     freed,
+    has_hooks,
     trace_backward,
     without_hooks,
 )
-from candelabra._compile.environment import Environment, TooManyGuards, environment_of
+from candelabra._compile.environment import Environment, Unguarded, environment_of
 from candelabra._compile.program import MISS, Writer, written_outside
 from candelabra._compile.recording import GradientSet, Recorder, graphs_of
-from candelabra._compile.results import New, Result, results_of
+from candelabra._compile.results import New, Result, ViewOfResult, results_of
 from candelabra._dispatch import autocasting
 from candelabra._dispatch.levels import active_frames
 from candelabra._graph.compiling import compile_graph
 from candelabra._graph.packing import with_packed_operands
 from candelabra._graph.passes import simplified
 from candelabra._graph.structure import Graph, Memory, Value
-from candelabra._graph.tracing import tracing
+from candelabra._graph.tracing import GraphBreak, tracing
 from candelabra._invalidation import KEEPERS
-from candelabra._keys import AUTOGRAD, DEFERRED, FUNCTION_MODE, LAYER_MASK, PACK, TRACING, state
+from candelabra._keys import AUTOGRAD, DEFERRED, FUNCTION_MODE, LAYER_MASK, PACK, TRACING, state, switch
 from candelabra._tensor import Tensor
 from candelabra.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 
@@ -113,6 +116,13 @@ class CompiledFunction:
         """The segments of such calls. None: they run eagerly."""
         self._misses = 0
 
+    def __reduce__(self) -> Any:
+        """Return how to copy and to pickle the function: without programs, and by name if that leads to it."""
+        name = getattr(self, "__qualname__", "")
+        if getattr(sys.modules.get(self.__module__), name, None) is self:
+            return name
+        return type(self), (self.function, self.fullgraph)
+
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         if instance is None:
             return self
@@ -149,7 +159,7 @@ class CompiledFunction:
     def _slowly(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if forced_eager or active_frames() or _sees_operators(state.bits):
             return self.function(*args, **kwargs)
-        leaves, spec = tree_flatten((args, kwargs))
+        leaves, spec = flattened((args, kwargs))
         for program in list(self.programs):
             if program.spec is not None and program.spec == spec:
                 out = program.function(*leaves)
@@ -183,11 +193,10 @@ class CompiledFunction:
             self._give_up(changes, segments=False)
             return self.function(*args, **kwargs)
         try:
-            others = [leaf for leaf in leaves if not isinstance(leaf, Tensor)]
-            environment = environment_of(
-                [(self.function, self._name), *((leaf, "an argument") for leaf in others if hasattr(leaf, "__dict__"))]
-            )
-        except TooManyGuards as error:
+            others = [leaf for leaf in leaves if not isinstance(leaf, Tensor) and not is_constant(leaf)]
+            objects = [(each, "an argument") for each in (*others, *classes_in(spec))]
+            environment = environment_of([(self.function, self._name), *objects])
+        except Unguarded as error:
             self._give_up(f"it depends on {error}")
             return self.function(*args, **kwargs)
         call, generation = TracedCall(self, environment, leaves, spec), _Generation.number
@@ -270,27 +279,57 @@ class TracedCall:
         recorder, settings = self.recorder, autocasting.settings
         if settings.cached:  # casts from before the call would be constants of the graph
             settings.cached = {}
-        with tracing(recorder):
-            self.values = [
-                recorder.value_of(leaf._fresh()) if isinstance(leaf, Tensor) else None for leaf in self.leaves
-            ]
-            out = self.owner.function(*args, **kwargs)
-            found, shape = tree_flatten(out)
-            tensors = [leaf for leaf in found if isinstance(leaf, Tensor)]
-            recorder.end_segment()
-            if recorder.breaks:
-                return out
-            results = results_of(tensors, recorder)
-            positions = [i for i, r in enumerate(results) if isinstance(r, New) and r.differentiable]
-            if positions and not recorder.breaks:
-                self._differentiate(tensors, positions)
-        for where, holds in recorder.guards.items():
-            self.environment.require(holds, where)
-        for holds, where in recorder.dependencies:
-            self.environment.require(holds, where)
-        if not recorder.breaks and self.environment.holds():
-            self.program = self._program(found, shape, results)
+        drawn = self.environment.states_of_generators()
+        bits = self.bits
+        try:
+            with tracing(recorder):
+                self.values = [
+                    recorder.value_of(leaf._fresh()) if isinstance(leaf, Tensor) else None for leaf in self.leaves
+                ]
+                try:
+                    out = self.owner.function(*args, **kwargs)
+                finally:
+                    bits = state.bits & ~TRACING
+                if bits != self.bits:
+                    recorder.note_break("the function changes the grad mode, or another mode, for the code after it")
+                if self.environment.states_of_generators() != drawn:
+                    recorder.note_break("the function draws random numbers from a generator of Python or NumPy")
+                if not is_same(self.leaves, self.spec, (args, kwargs)):
+                    recorder.note_break("the function changes a container among its arguments")
+                found, shape, results = self._results(out)
+                if recorder.breaks:
+                    return out
+            for where, holds in recorder.guards.items():
+                self.environment.require(holds, where)
+            for holds, where in recorder.dependencies:
+                self.environment.require(holds, where)
+            if self.environment.holds():
+                self.program = self._program(found, shape, results)
+        finally:
+            if state.bits != bits:
+                switch(bits)
         return out
+
+    def _results(self, out: Any) -> tuple[list[Any], TreeSpec, list[Result]]:
+        """Return the leaves and the structure of what the function has returned, and how to make its tensors.
+
+        Containers that the function refers to are leaves: every call returns them.
+        """
+        recorder, reaches = self.recorder, self.environment.reaches
+        found, shape = flattened(out, reaches)
+        recorder.end_segment()
+        given = {id(leaf) for leaf in self.leaves}
+        for leaf in found:
+            if not (isinstance(leaf, Tensor) or reaches(leaf) or id(leaf) in given or is_constant(leaf)):
+                recorder.note_break(f"the function returns a {type(leaf).__name__}, which each call creates anew")
+        if recorder.breaks:
+            return found, shape, []
+        tensors = [leaf for leaf in found if isinstance(leaf, Tensor)]
+        results = results_of(tensors, recorder)
+        positions = [i for i, r in enumerate(results) if isinstance(r, New) and r.differentiable]
+        if positions and not recorder.breaks:
+            self._differentiate(tensors, positions)
+        return found, shape, results
 
     def _differentiate(self, tensors: Sequence[Tensor], positions: list[int]) -> None:
         """Trace the backward pass of the results at some positions."""
@@ -298,10 +337,18 @@ class TracedCall:
         inputs = [t for v, t in recorder.external.items() if t._keys & AUTOGRAD and v not in recorder.gradient_of]
         inputs = list({id(t): t for t in inputs}.values())
         with without_hooks(inputs):
-            self._trace_backward(tensors, positions, inputs)
+            try:
+                self._trace_backward(tensors, positions, inputs)
+            except GraphBreak:
+                raise
+            except Exception as error:  # of a derivative, which the function's caller may never ask for
+                recorder.note_break(f"the backward pass raises {type(error).__name__}: {error}")
 
     def _trace_backward(self, tensors: Sequence[Tensor], positions: list[int], inputs: list[Tensor]) -> None:
         recorder = self.recorder
+        if has_hooks([tensors[i] for i in positions], inputs):
+            recorder.note_break("a hook runs in the backward pass")
+            return
         recorder.rehearses = True
         spent = freed(recorder, [tensors[i] for i in positions], inputs)
         self.freed = [i for i, is_freed in zip(positions, spent, strict=True) if is_freed]
@@ -335,9 +382,12 @@ class TracedCall:
             rest = [v for v in writer.tensors if v not in written]
             writer.separate(written, rest)
         sets_gradients = any(isinstance(e, GradientSet) for s in recorder.segments for e in s.effects)
-        if sets_gradients or recorder.gradient_of or recorder.dependencies:
+        guarded = set(recorder.leaves)
+        if not (sets_gradients or recorder.gradient_of or recorder.dependencies):
+            guarded &= recorder.observed["grad"]
+        if guarded:
             writer.gradients([
-                (leaf, recorder.had_gradient[key]) for key, leaf in recorder.leaves.items()
+                (leaf, recorder.had_gradient[key]) for key, leaf in recorder.leaves.items() if key in guarded
             ])  # fmt: skip
         simple = [with_packed_operands(simplified(graph), self._is_fixed) for graph in graphs]
         runs = [compile_graph(graph) for graph in simple]
@@ -346,11 +396,16 @@ class TracedCall:
         for segment, graph, short, run in zip(recorder.segments, graphs, simple, runs, strict=True):
             writer.segment(segment, short, run, graph.outputs, repeatable)
         for position, result in enumerate(results):
-            writer.result(position, result)
+            if not isinstance(result, ViewOfResult):
+                writer.result(position, result)
         if derivative is not None:
             self._attach(writer, derivative)
         for position in self.freed:
             writer.lines.append(f"{writer.bound(CompiledNode)}(None, {writer.bound(RELEASED)}).give((x{position},))")
+        writer.refuse_writes(results)
+        for position, result in enumerate(results):
+            if isinstance(result, ViewOfResult):  # of a tensor that has its node now
+                writer.result(position, result)
         plain = self.spec == tree_flatten((tuple(self.leaves), {}))[1]
         function = writer.function(len(self.leaves), self._returned(writer, leaves, shape))
         program = Program(function, None if plain else self.spec, self.environment)
@@ -372,7 +427,7 @@ class TracedCall:
         """Return the tensors from outside that the program reads first: those of graphs, results and derivatives."""
         recorder = self.recorder
         first = graphs[0].inputs if graphs else ()
-        wanted = [*first, *(r.value for r in results if not isinstance(r, New))]
+        wanted = [*first, *(r.value for r in results if not isinstance(r, (New, ViewOfResult)))]
         if self.derivative is not None:
             wanted += [*self.derivative.saved, *self.derivative.inputs]
         return [v for v in dict.fromkeys(wanted) if v in recorder.external]

@@ -83,6 +83,21 @@ def without_hooks(inputs: Sequence[Tensor]) -> Iterator[None]:
             node.hooks = hooks
 
 
+def has_hooks(outputs: Iterable[Tensor], inputs: Iterable[Tensor]) -> bool:
+    """Return whether a backward pass from ``outputs`` to ``inputs`` runs hooks of the nodes between them."""
+    seen = {tensor._node for tensor in inputs}
+    waiting = [tensor._node for tensor in outputs]
+    while waiting:
+        node = waiting.pop()
+        if node is None or node in seen:
+            continue
+        if node.hooks is not None and not node.is_leaf:
+            return True
+        seen.add(node)
+        waiting += node.edges()
+    return False
+
+
 def trace_backward(recorder: Recorder, outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -> Derivative | None:
     """Trace the backward pass from ``outputs`` to ``inputs``, after the call; None if the trace breaks.
 
@@ -97,6 +112,7 @@ def trace_backward(recorder: Recorder, outputs: Sequence[Tensor], inputs: Sequen
         # A leaf keeps a gradient that nothing else refers to, so none may show the memory of another value.
         gradients = [g.clone() if g is not None and g._keys & VIEW else g for g in gradients]
     values = [recorder.value_of(t) for t in ones]
+    first_values = {id(tensor): value for value, tensor in reversed(recorder.external.items())}
     results = [None if g is None else recorder.value_of(g._fresh()) for g in gradients]
     if recorder.breaks or len(recorder.draws) != drawn or None in values:
         return None
@@ -115,7 +131,7 @@ def trace_backward(recorder: Recorder, outputs: Sequence[Tensor], inputs: Sequen
         tuple([recorder.payloads[t._payload] for t in outputs]),
         tuple([(v.spec.strides, v.spec.offset) for v in starts]),
         tuple(saved),
-        tuple([recorder.payloads[t._payload] for t in inputs]),
+        tuple([first_values[id(t)] for t in inputs]),
         tuple([0 if g is None else g._keys & ~(AUTOGRAD | VIEW) for g in gradients]),
         tuple([-1 if v is None else found.index(v) for v in results]),
     )  # fmt: skip
@@ -339,4 +355,4 @@ class CompiledNode(Node):
         return "CompiledFunctionBackward"
 
 
-__all__ = ["CompiledNode", "Derivative", "Repetition", "cut", "freed", "trace_backward", "without_hooks"]
+__all__ = ["CompiledNode", "Derivative", "Repetition", "cut", "freed", "has_hooks", "trace_backward", "without_hooks"]

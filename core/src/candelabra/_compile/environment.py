@@ -1,8 +1,8 @@
 """What a function depends on besides its arguments, as guards that are checked before each compiled call.
 
 The function's closure cells, the globals that its code names, and everything that is reached from them: numbers and
-texts by value, containers by length and items, tensors and other objects by identity, the attributes of modules and of
-the user's objects. Code of installed packages is not searched.
+texts by value, containers by length and items, tensors and other objects by identity, the attributes of modules, of the
+user's objects and of their classes. Code of installed packages is not searched.
 
 A guard is a line of Python, ``if d3['training'] is not e3 and differs(d3['training'], e3): return MISS``, so checking
 hundreds of them takes microseconds.
@@ -12,8 +12,11 @@ from __future__ import annotations
 
 import sys
 import sysconfig
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from enum import EnumType
 from functools import partial
+from io import IOBase
 from types import CodeType, FunctionType, MethodType, ModuleType
 
 from candelabra._annotations import Any, Final
@@ -32,8 +35,12 @@ _INSTALLED: Final = tuple(
 )
 
 
-class TooManyGuards(Exception):
-    """A function depends on more values than are worth checking before each call."""
+NAMESPACES: Final = ("types", "argparse")
+"""The modules of Python whose classes have attributes that the user chooses: ``SimpleNamespace``, ``Namespace``."""
+
+
+class Unguarded(Exception):
+    """A function depends on something that no guard can check, or on more than is worth checking before each call."""
 
 
 def differs(now: Any, then: Any) -> bool:
@@ -51,6 +58,20 @@ class Environment:
         """For each guard the expression and what it reads, in the user's terms."""
         self.tensors: dict[int, Tensor] = {}
         self._seen: dict[int, Any] = {}
+        self._seen_classes: dict[int, type] = {}
+
+    def states_of_generators(self) -> list[str]:
+        """Return the states of the generators of Python and NumPy that the function may draw from: those that were
+        found, and those behind ``random.random()`` and ``numpy.random.rand()``.
+        """
+        python = getattr(sys.modules.get("random"), "_inst", None)
+        numpy = getattr(sys.modules.get("numpy.random.mtrand"), "_rand", None)
+        states = map(_state_of_generator, (python, numpy, *self._seen.values()))
+        return [state for state in states if state is not None]
+
+    def reaches(self, value: Any) -> bool:
+        """Return whether an object, whose identity is guarded then, was found from the roots."""
+        return id(value) in self._seen
 
     # -- guards -------------------------------------------------------------------------------------------------------
     def _name(self, value: Any) -> str:
@@ -60,7 +81,7 @@ class Environment:
 
     def _guard(self, failing: str, where: str) -> None:
         if len(self.lines) >= MOST:
-            raise TooManyGuards(f"more than {MOST} values")
+            raise Unguarded(f"more than {MOST} values")
         self.lines.append(f"if {failing}: return MISS")
         self.reasons.append((failing, where))
 
@@ -103,11 +124,13 @@ class Environment:
             return
         if isinstance(value, Tensor):
             self.tensors[id(value)] = value
-        elif type(value) in (list, tuple) or (isinstance(value, tuple) and hasattr(value, "_fields")):
+        elif type(value) in (list, tuple, deque) or (isinstance(value, tuple) and hasattr(value, "_fields")):
             self._guard(f"len({name}) != {len(value)}", f"the length of {where}")
             if len(value) <= LONGEST:
                 for i, item in enumerate(value):
                     self.value(f"{name}[{i}]", item, f"{where}[{i}]")
+        elif isinstance(value, (set, frozenset)):
+            self._guard(f"{name} != {self._name(frozenset(value))}", f"the elements of {where}")
         elif isinstance(value, dict):
             self._items(value, name, where, "{}[{!r}]")
         elif isinstance(value, (FunctionType, MethodType)) or "__wrapped__" in getattr(value, "__dict__", ()):
@@ -115,12 +138,16 @@ class Environment:
         elif isinstance(value, partial):
             for part, what in ((value.func, "function"), (value.args, "arguments"), (value.keywords, "keywords")):
                 self.visit(part, self._name(part), f"the {what} of {where}")
-        elif isinstance(value, (type, ModuleType)):
+        elif isinstance(value, type):
+            self._class(value)
+        elif isinstance(value, ModuleType):
             pass
+        elif isinstance(value, Iterator) and not isinstance(value, IOBase):
+            raise Unguarded(f"{where}, an iterator, whose position no guard sees")
         else:
             self._object(value, where)
 
-    def _items(self, items: dict[Any, Any], name: str, where: str, text: str) -> None:
+    def _items(self, items: Mapping[Any, Any], name: str, where: str, text: str) -> None:
         self._guard(f"len({name}) != {len(items)}", f"the keys of {where}")
         if len(items) > LONGEST:
             return
@@ -130,17 +157,38 @@ class Environment:
 
     def _object(self, value: Any, where: str) -> None:
         """Guard the attributes of a module or of an object of the user's classes, and what its methods name."""
-        attributes = getattr(value, "__dict__", None)
         cls = type(value)
-        if type(attributes) is not dict or not (is_user_code(cls.__module__) or hasattr(value, "_parameters")):
+        is_module = hasattr(value, "_parameters")
+        if not (is_module or cls.__module__ in NAMESPACES or is_user_code(cls.__module__)):
             return
-        self._items(attributes, self._name(attributes), where, "{}.{}")
+        attributes = getattr(value, "__dict__", None)
+        if type(attributes) is dict:
+            self._items(attributes, self._name(attributes), where, "{}.{}")
         for base in cls.__mro__:
-            if is_user_code(base.__module__):
-                for member in list(vars(base).values()):
-                    function = getattr(member, "__func__", getattr(member, "fget", member))
-                    if isinstance(function, FunctionType):
-                        self.function(function, f"{base.__name__}.{function.__name__}")
+            slots = vars(base).get("__slots__", ()) if is_user_code(base.__module__) else ()
+            for slot in (slots,) if isinstance(slots, str) else slots:
+                if (item := getattr(value, slot, self)) is not self:
+                    self.value(f"{self._name(value)}.{slot}", item, f"{where}.{slot}")
+        self._class(cls)
+
+    def _class(self, cls: type) -> None:
+        """Guard the attributes of the user's class and of those that it extends, and what their methods name."""
+        if isinstance(cls, EnumType):  # its members are constants
+            return
+        for base in cls.__mro__:
+            if id(base) in self._seen_classes or not is_user_code(base.__module__):
+                continue
+            self._seen_classes[id(base)] = base
+            space, members = self._name(vars(base)), dict(vars(base))
+            self._guard(f"len({space}) != {len(members)}", f"the attributes of {base.__name__}")
+            for name, member in members.items():
+                read, where = f"{space}[{name!r}]", f"{base.__name__}.{name}"
+                function = getattr(member, "__func__", getattr(member, "fget", member))
+                if isinstance(function, FunctionType):
+                    self._guard(f"{read} is not {self._name(member)}", where)
+                    self.function(function, where)
+                elif not (name.startswith("__") or hasattr(type(member), "__get__")):
+                    self.value(read, member, where)
 
     def function(self, function: Any, where: str) -> None:
         """Guard what a function of the user refers to: closure cells, globals, defaults, the object of a method."""
@@ -156,6 +204,10 @@ class Environment:
                     self._visit_cell(cell, where)
             return
         code = function.__code__
+        if attributes := {name: item for name, item in vars(function).items() if name != "__wrapped__"}:
+            space = self._name(vars(function))
+            for name, item in attributes.items():
+                self.value(f"{space}[{name!r}]", item, f"{function.__name__}.{name}")
         for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
             try:
                 content = cell.cell_contents
@@ -164,6 +216,9 @@ class Environment:
             self.value(f"{self._name(cell)}.cell_contents", content, f"{name!r} of {function.__name__}")
         for i, default in enumerate(function.__defaults__ or ()):
             self.value(f"{self._name(function)}.__defaults__[{i}]", default, f"a default of {function.__name__}")
+        for name, default in (function.__kwdefaults__ or {}).items():
+            read = f"{self._name(function)}.__kwdefaults__[{name!r}]"
+            self.value(read, default, f"a default of {function.__name__}")
         names = set(names_in(code))
         table = self._name(function.__globals__)
         for name in sorted(names & function.__globals__.keys()):
@@ -181,6 +236,16 @@ class Environment:
             return
         if isinstance(content, (FunctionType, MethodType)):
             self.visit(content, "", where)
+
+
+def _state_of_generator(value: Any) -> str | None:
+    """Return what the next numbers of a generator of Python or NumPy depend on; None for another object."""
+    if type(value).__module__ == "random":
+        return repr(value.getstate())
+    if type(value).__module__.startswith("numpy.random"):
+        bits = getattr(value, "bit_generator", None) or getattr(value, "_bit_generator", value)
+        return repr(getattr(bits, "state", None))
+    return None
 
 
 def is_user_code(module: str) -> bool:
@@ -209,4 +274,4 @@ def environment_of(roots: list[tuple[Callable[..., Any], str]]) -> Environment:
     return found
 
 
-__all__ = ["Environment", "TooManyGuards", "differs", "environment_of", "is_user_code"]
+__all__ = ["Environment", "Unguarded", "differs", "environment_of", "is_user_code"]

@@ -13,7 +13,7 @@ from candelabra._annotations import Any, Final
 from candelabra._codegen.source import build_once, indent
 from candelabra._compile.environment import SCALARS, Environment, differs
 from candelabra._compile.recording import Advanced, Effect, GradientSet, Recorder, Replaced, Segment
-from candelabra._compile.results import Alias, New, Result, Same, Viewed, replay
+from candelabra._compile.results import Alias, New, Result, Same, Viewed, ViewOfResult, replay
 from candelabra._device import _default as default_device
 from candelabra._device import _process_default as process_default
 from candelabra._dispatch.autocasting import settings as autocast
@@ -27,6 +27,12 @@ MISS: Final = object()
 """What a compiled call returns if a guard fails."""
 FAILURES: Final = (AttributeError, IndexError, KeyError, TypeError, ValueError)
 """What a guard may raise when an object is not what it was."""
+
+SHARED: Final = (
+    "a result of a compiled function that requires grad and shares its memory with another result cannot be modified "
+    "inplace: write to a clone() of it"
+)
+"""The error of a write whose effect on the derivative of the other result is not recorded."""
 
 
 class Writer:
@@ -76,7 +82,7 @@ class Writer:
             self.tensors[value] = name
             self.guards.append(f"if {name}.__class__ is not {self.bound(type(leaf))}: return MISS")
             self._tensor_guard(value, name, leaf)
-            if leaf._keys & AUTOGRAD and self.recorder.has_backward:
+            if leaf._keys & AUTOGRAD and (self.recorder.has_backward or id(leaf) in self.recorder.observed["is_leaf"]):
                 self.guards.append(f"if {name}._node.kind != {leaf._node.kind}: return MISS")
         elif isinstance(leaf, SCALARS):
             known = self.bound(leaf)
@@ -236,6 +242,9 @@ class Writer:
         elif isinstance(result, Viewed):
             chain = self.bound(result.chain)
             self.lines.append(f"{name} = replay({self._source(result.value)}, {chain})")
+        elif isinstance(result, ViewOfResult):
+            base = f"x{result.position}"
+            self.lines.append(f"{name} = {f'replay({base}, {self.bound(result.chain)})' if result.chain else base}")
         elif isinstance(result, Alias):
             source = self._source(result.value)
             self.lines += self.wrapped(name, f"{source}._payload", result.keys)
@@ -244,6 +253,19 @@ class Writer:
             self.lines += self.wrapped(name, self.names[result.value], result.keys, result.version)
             if isinstance(result, New) and result.shares >= 0:
                 self.lines.append(f"{name}._counter = x{result.shares}._counter")
+
+    def refuse_writes(self, results: Sequence[Result]) -> None:
+        """Write lines that forbid writes to results that require grad and share their memory with each other.
+
+        As views of one tensor in an eager call, a write to one of them would change the derivative of the others.
+        """
+        sharing: dict[int, list[int]] = {}
+        for position, result in enumerate(results):
+            if isinstance(result, New) and result.differentiable:
+                sharing.setdefault(position if result.shares < 0 else result.shares, []).append(position)
+        for positions in sharing.values():
+            for position in positions if len(positions) > 1 else ():
+                self.lines.append(f"x{position}.__dict__['_inplace_refused'] = {self.bound(SHARED)}")
 
     def function(self, count: int, returned: str) -> Callable[..., Any]:
         """Return the function of ``count`` leaves that returns the expression ``returned``."""

@@ -126,6 +126,8 @@ class Recorder(Tracer):
         """The leaf whose gradient a tensor from outside is."""
         self._starts: dict[Value, _Start] = {}
         self.has_backward = False
+        self.observed: dict[str, set[int]] = {"is_leaf": set(), "grad": set()}
+        """The ids of the tensors whose attribute the function has read."""
         self.host_numbers: list[HostNumbers] = []
         self.dependencies: list[tuple[Callable[[], bool], str]] = []
         """Conditions of each run besides those of the environment, each with its name in messages."""
@@ -145,13 +147,17 @@ class Recorder(Tracer):
             if owner is not None and id(owner) not in self.leaves:
                 self.note_break("a backward pass leads to a tensor that the function does not refer to")
 
+    def observe(self, tensor: Tensor, attribute: str) -> None:
+        self.observed[attribute].add(id(tensor))
+
     def watch(self, tensor: Tensor) -> None:
         """Watch the gradient of a tensor."""
         node = tensor._node
         if id(tensor) not in self.leaves and tensor._keys & AUTOGRAD and node is not None and node.is_leaf:
             self.leaves[id(tensor)] = tensor
-            self.gradients[id(tensor)] = _reference(tensor.grad)
-            self.had_gradient[id(tensor)] = tensor.grad is not None
+            grad = gradient_of(tensor)
+            self.gradients[id(tensor)] = _reference(grad)
+            self.had_gradient[id(tensor)] = grad is not None
 
     def value_of(self, tensor: Tensor) -> Value | None:
         known = tensor._payload in self.payloads
@@ -160,7 +166,7 @@ class Recorder(Tracer):
             cell = tensor._counter
             self._starts[value] = _Start(tensor, tensor._payload, cell, cell[0], tensor._node, tensor._keys)
             self.watch(tensor)
-            leaf = next((leaf for leaf in self.leaves.values() if leaf.grad is tensor), None)
+            leaf = next((leaf for leaf in self.leaves.values() if gradient_of(leaf) is tensor), None)
             if leaf is not None:
                 self.gradient_of[value] = leaf
         return value
@@ -199,7 +205,7 @@ class Recorder(Tracer):
             self.note_break("a function outside of the graph returns a value")
         self.forget_external()
         for key, tensor in self.leaves.items():
-            self.gradients[key] = _reference(tensor.grad)
+            self.gradients[key] = _reference(gradient_of(tensor))
         return out
 
     def end_segment(self, call: HostCall | None = None) -> None:
@@ -216,7 +222,7 @@ class Recorder(Tracer):
     def _gradients_set(self) -> list[Effect]:
         effects: list[Effect] = []
         for key, tensor in self.leaves.items():
-            now, then = tensor.grad, self.gradients[key]
+            now, then = gradient_of(tensor), self.gradients[key]
             if now is None if then is None else now is not None and now is then():
                 continue
             self.gradients[key] = _reference(now)
@@ -249,6 +255,11 @@ class Recorder(Tracer):
             else:
                 effects.append(Replaced(tensor, found))
         return effects
+
+
+def gradient_of(tensor: Tensor) -> Tensor | None:
+    """Return ``tensor.grad``, unseen by the tracer."""
+    return getattr(tensor, "_grad", None)
 
 
 def graphs_of(

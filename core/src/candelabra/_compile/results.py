@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from candelabra._annotations import Any, NamedTuple
-from candelabra._autograd.views import chain_of
+from candelabra._autograd.views import chain_of, is_cut
 from candelabra._compile.recording import Recorder
 from candelabra._dispatch.key import redispatch
 from candelabra._graph.structure import Value
@@ -43,22 +43,51 @@ class New(NamedTuple):
     version: int = 0
 
 
-Result = Same | Viewed | Alias | New
+class ViewOfResult(NamedTuple):
+    """The result is a view of another result, by a chain of view operators. The chain of the result itself is empty."""
+
+    position: int
+    chain: list[tuple[Any, tuple[Any, ...]]]
+
+
+Result = Same | Viewed | Alias | New | ViewOfResult
 
 
 def results_of(tensors: list[Tensor], recorder: Recorder) -> list[Result]:
     """Return how to make each tensor of a result. What cannot be made is a break of the trace."""
     objects = {id(tensor): value for value, tensor in recorder.external.items()}
     cells = {id(tensor._counter): value for value, tensor in recorder.external.items()}
+    first = {id(tensor): position for position, tensor in reversed([*enumerate(tensors)])}
     found: list[Result] = []
+    made: list[tuple[int, Tensor]] = []
     for position, tensor in enumerate(tensors):
-        found.append(_result(tensor._fresh(), objects, cells, recorder, tensors[:position]))
+        tensor._fresh()
+        if first[id(tensor)] < position:
+            found.append(ViewOfResult(first[id(tensor)], []))
+        elif _is_view_of(tensor, first) and id(tensor._base) not in objects:
+            found.append(ViewOfResult(first[id(tensor._base)], chain_of(tensor)))
+        else:
+            found.append(_result(tensor, objects, cells, recorder, made))
+            made.append((position, tensor))
     return found
 
 
+def _is_view_of(tensor: Tensor, results: dict[int, int]) -> bool:
+    """Return whether a tensor is a view of a result that its chain of view operators makes again."""
+    if not tensor._keys & VIEW or id(tensor._base) not in results:
+        return False
+    recorded = tensor._base._node is None or tensor._node is not None  # else it was made under no_grad(), or cut off
+    return recorded or is_cut(tensor)
+
+
 def _result(
-    tensor: Tensor, objects: dict[int, Value], cells: dict[int, Value], recorder: Recorder, earlier: list[Tensor]
+    tensor: Tensor,
+    objects: dict[int, Value],
+    cells: dict[int, Value],
+    recorder: Recorder,
+    made: list[tuple[int, Tensor]],
 ) -> Result:
+    """Return how to make a tensor that is no view of a result. ``made``: those before it, with their positions."""
     if id(tensor) in objects:
         return Same(objects[id(tensor)])
     if tensor._keys & VIEW and id(tensor._base) in objects:
@@ -75,7 +104,7 @@ def _result(
         if differentiable or tensor._payload is not recorder.external[outside]._payload:
             recorder.note_break("the function returns a part of a tensor from outside that is no view of it")
         return Alias(outside, keys)
-    shares = next((i for i, other in enumerate(earlier) if other._counter is tensor._counter), -1)
+    shares = next((i for i, other in made if other._counter is tensor._counter), -1)
     return New(value, keys, shares, differentiable, tensor._counter[0])
 
 
@@ -86,4 +115,4 @@ def replay(base: Tensor, chain: list[tuple[Any, tuple[Any, ...]]]) -> Tensor:
     return base
 
 
-__all__ = ["Alias", "New", "Result", "Same", "Viewed", "replay", "results_of"]
+__all__ = ["Alias", "New", "Result", "Same", "ViewOfResult", "Viewed", "replay", "results_of"]

@@ -282,7 +282,7 @@ def run_in_segments(function: Callable[..., Any], cache: SegmentCache, args: Any
         collector.run()
         return out
     finally:
-        switch(before)
+        switch(state.bits & ~DEFERRED | before & DEFERRED)  # what the function has changed is for the code after it
         active_block.collector = None
         collector.discard()
 

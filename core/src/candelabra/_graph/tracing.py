@@ -189,6 +189,9 @@ class Tracer:
     def starts_backward(self, nodes: Iterable[Any]) -> None:
         """Note that a backward pass over ``nodes`` starts that adds gradients to ``.grad``."""
 
+    def observe(self, tensor: Tensor, attribute: str) -> None:
+        """Note that the function reads ``is_leaf`` or ``grad`` of a tensor."""
+
     def note_break(self, reason: str) -> None:
         """Note something that the graph cannot repeat. Raise GraphBreak if the trace is strict."""
         found = Break(reason, user_line())

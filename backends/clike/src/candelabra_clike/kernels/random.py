@@ -176,11 +176,10 @@ def _random_integers(engines: Engines) -> Callable[..., Any]:
 
 def _random_bernoulli(engines: Engines) -> Callable[..., Any]:
     def random_bernoulli(p: Any, shape: Shape, seed: int, offset: int, index: int) -> StridedArray:
-        engine = engines(index)
         if type(p) is not StridedArray:
             threshold = min(max(ceil(p * 2**32), 0), 1 << 32) if p == p else 0
-            return bernoulli()(engine, shape, bool_, seed, offset, threshold)
-        p = contiguous(p)
+            return bernoulli()(engines(index), shape, bool_, seed, offset, threshold)
+        p, engine = contiguous(p), p.engine
         errors, fault = engine.errors.buffer(), engine.errors.number(INVALID_PROBABILITY)
         draw = bernoulli_each(p.dtype)
         return draw(engine, shape, bool_, seed, offset, p.buffer, p.offset, errors, fault)
