@@ -213,7 +213,7 @@ def test_a_method_may_not_hide_an_attribute_of_tensor() -> None:
 
 
 def test_a_public_callable_needs_annotations_and_a_docstring() -> None:
-    """As for operators, the signature is the schema."""
+    """As for operators, the signature is the schema. What a call uses is one of four words."""
 
     def flicker(input: Tensor, other=None) -> Tensor:  # type: ignore[no-untyped-def]  # noqa: ANN001
         """Shine."""
@@ -224,6 +224,9 @@ def test_a_public_callable_needs_annotations_and_a_docstring() -> None:
     text = "public callable flicker: a docstring is required, as it is the documentation"
     with pytest.raises(TypeError, match=text):
         public(undocumented())
+    text = r"flicker: expected uses= to be one of elements, memory, dtype, object, got 'strides'"
+    with pytest.raises(ValueError, match=text):
+        public(uses="strides")(undocumented())
     assert "flicker" not in ENTRIES
 
 

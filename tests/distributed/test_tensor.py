@@ -209,6 +209,24 @@ def test_what_a_dtensor_refuses() -> None:
     threads.run(program, 2)
 
 
+def test_what_a_call_uses_decides_where_it_runs() -> None:
+    """Elements are gathered; dtype and device are a part's; history and attributes are the DTensor's own."""
+
+    def program() -> None:
+        mesh = init_device_mesh("cpu", (2,))
+        x = distribute_tensor(cd.ones(4, 3), mesh, [Shard(0)])
+        for divided in (copy.copy(x), x.conj(), x.pin_memory()):
+            assert divided.placements == (Shard(0),)
+        assert x.new_zeros(2).placements == (Replicate(),)
+        assert not x.is_pinned()
+        assert x.nonzero(as_tuple=True)[0].numel() == 12
+        for refused in (x.is_shared, x.share_memory_, lambda: x.resize_(12), lambda: x.as_strided((2,), (1,))):
+            with pytest.raises(NotImplementedError, match="a rank has a part of the memory of a DTensor"):
+                refused()
+
+    threads.run(program, 2)
+
+
 def test_wrong_placements() -> None:
     """The errors name the placement."""
 

@@ -16,8 +16,6 @@ from candelabra._plugins.metadata import entry_points
 
 GROUP: Final = "candelabra.plugins"
 
-Command = Callable[[list[str]], int | None]
-
 
 class Contributions(NamedTuple):
     """The contributions, and for each plugin that failed the reason."""

@@ -14,7 +14,7 @@ from functools import cached_property
 from candelabra._annotations import Any, Final, TypeVar, overload
 from candelabra._codegen.callable_entry import compile_callable
 from candelabra._namespace.index import await_import
-from candelabra._records.registry import ENTRIES, METHODS, Entry, Signature, Uses, add
+from candelabra._records.registry import ENTRIES, METHODS, Entry, Signature, add
 from candelabra._records.schema import Parameter, read_parameters
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -32,7 +32,6 @@ class PublicCallable(Entry):
         factory: bool | tuple[str, ...] = False,
         guarded: bool = True,
         elementwise: bool = False,
-        uses: Uses = "elements",
         **names: Any,
     ) -> None:
         doc = function.__doc__ or ""
@@ -44,7 +43,6 @@ class PublicCallable(Entry):
         self.factory: Final = factory
         self.elementwise: Final = elementwise
         """Whether each element of the result depends only on the elements of the tensors at its position."""
-        self.uses: Final[Uses] = uses
         self.guarded: Final = guarded and not self.is_property and (self.is_function or len(self.parameters) > 1)
         """Whether the method, too, describes errors by the arguments. That takes one more frame per call, so methods
         of a microsecond go without: their tensor is one."""
@@ -114,7 +112,7 @@ def public(function: Any = None, /, *, is_function: bool = True, **options: Any)
 
     ``elementwise``: each element of the result depends only on the elements of the tensors at its position, as those of
     ``x.to(dtype)``. So a tensor that is divided among devices is processed in parts. ``uses`` says what a call uses of
-    its tensors, if not their elements; see ``candelabra._records.registry.Uses``.
+    its tensors, if not their elements; see ``candelabra._records.registry.USES``.
 
     ``public=False`` declares a member of an overload set, which has no public name of its own.
 

@@ -17,7 +17,7 @@ from candelabra._namespace.index import OPERATORS_IN, await_import, note
 from candelabra._records.autocasting import Autocast, lists_of
 from candelabra._records.derivative import Rule, checked_rules, checked_tangent
 from candelabra._records.promotion import Promotion, common, same
-from candelabra._records.registry import OPERATORS, Entry, Signature, Uses, add
+from candelabra._records.registry import OPERATORS, Entry, Signature, add
 from candelabra._records.schema import Schema, read_schema
 from candelabra.dtypes import dtype
 
@@ -121,7 +121,6 @@ class Operator(Entry, Generic[P, R]):
         random: bool = False,
         data_dependent: bool = False,
         ordered: bool = False,
-        uses: Uses = "elements",
         autocast: Autocast | str | None = None,
         **names: Any,
     ) -> None:
@@ -156,7 +155,6 @@ class Operator(Entry, Generic[P, R]):
         self.ordered: Final = ordered
         """Whether a call has an effect outside of this process, whose order matters, as collectives have. A graph has
         the call as one node, which it neither removes, nor merges with another, nor moves past another such node."""
-        self.uses: Final[Uses] = uses
         self.autocast: Final = lists_of(self.name, autocast)
         """The operator's lists of ``autocast``, or None; see ``candelabra._records.autocasting``."""
         self.rules: dict[tuple[str, ...], Rule] = {}

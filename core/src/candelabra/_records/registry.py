@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from candelabra._annotations import TYPE_CHECKING, Any, Final, Literal
+from candelabra._annotations import TYPE_CHECKING, Any, Final
 from candelabra._namespace import index
 from candelabra._records.schema import REQUIRED, Parameter
 
@@ -27,7 +27,7 @@ ADDED: Final[list[Callable[[Entry], Callable[[], None]]]] = []
 """Functions that are called with each new entry. Each returns its undo function."""
 
 
-Uses = Literal["elements", "memory", "dtype", "object"]
+USES: Final = ("elements", "memory", "dtype", "object")
 """What a call uses of its tensors: their elements; the place of these in memory (address, strides, size), or another
 memory that it gives them; only dtype and device; or only the object, its history and attributes."""
 
@@ -92,7 +92,10 @@ class Entry:
         public: bool = True,
         namespace: str = "",
         aliases: tuple[str, ...] = (),
+        uses: str = "elements",
     ) -> None:
+        if uses not in USES:
+            raise ValueError(f"{name}: expected uses= to be one of {', '.join(USES)}, got {uses!r}")
         self.name: Final = name
         """The Python identifier: ``linalg_inv`` for ``linalg.inv``."""
         self.title = name
@@ -113,6 +116,8 @@ class Entry:
         """The name of the function, with its namespace."""
         self.aliases: Final = aliases
         """Further public names, ``"arccos"`` or ``"special.expit"``. A name without a dot is also a method."""
+        self.uses: Final = uses
+        """One of :data:`USES`."""
 
     def method_names(self) -> list[str]:
         """Return the names of the entry's methods: its own name and its aliases without a dot.
