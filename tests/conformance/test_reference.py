@@ -13,16 +13,19 @@ from candelabra.library import OPERATORS
 from candelabra_conformance.context import Context
 from candelabra_conformance.layouts import CONTIGUOUS
 from candelabra_conformance.model import DEVICE, PASSED, SKIPPED, Case
+from candelabra_conformance.properties.gradients import has_gradient
 from candelabra_conformance.running.pairwise import pairwise
 from candelabra_conformance.suite import plan, run_case
 
 from tests.conformance.covering import each_once, one_operator_in
 
 CHOSEN = one_operator_in(10)
-VALUES = frozenset({"gradient", "special", "value"})
-"""The properties that are tried for every operator, on contiguous memory."""
-ARITHMETIC = frozenset({"bits", "gradient", "gradient2", "result", "sizes", "special", "tangent", "value"})
+NUMBERS = frozenset({"bits", "result", "sizes", "special", "value"})
 """The properties whose results depend on the instructions of the processor. ``make test-levels`` tries them again."""
+DERIVATIVES = frozenset({"gradient", "gradient2", "tangent"})
+"""The properties of derivatives. They are compared with finite differences, which are less exact than any processor."""
+ALWAYS = frozenset({"gradient", "special", "value"})
+"""The properties that are tried for every operator, on contiguous memory."""
 
 
 @functools.cache
@@ -39,19 +42,31 @@ def check(cases: Iterable[Case], least: int = 6) -> None:
     assert not wrong, "\n\n".join(f"{r.case.id}: {r.verdict}\n{r.message}\n{r.reproducer}" for r in wrong[:5])
 
 
+def chosen(operator: str, properties: frozenset[str]) -> list[Case]:
+    """Return the cases of some properties of an operator."""
+    patterns = [] if operator in CHOSEN else [f"*/{name}/*/{CONTIGUOUS}" for name in properties & ALWAYS]
+    cases = each_once(plan(context(), operators=[operator], patterns=patterns))
+    return [case for case in cases if case.property in properties]
+
+
 @pytest.mark.parametrize("operator", sorted(OPERATORS))
 def test_the_numbers_of_the_reference_are_right(operator: str) -> None:
-    """Results agree with NumPy, SciPy, finite differences and special values, without expected failures."""
-    cases = plan(context(), operators=[operator])
-    if operator not in CHOSEN:
-        cases = [case for case in cases if case.property in VALUES and case.layout == CONTIGUOUS]
-    check([case for case in each_once(cases) if case.property in ARITHMETIC], least=1)
+    """Results agree with NumPy, SciPy and special values, without expected failures."""
+    check(chosen(operator, NUMBERS), least=1)
+
+
+@pytest.mark.parametrize("operator", [name for name in sorted(OPERATORS) if has_gradient(OPERATORS[name])])
+def test_the_derivatives_of_the_reference_are_right(operator: str) -> None:
+    """Gradients and tangents agree with finite differences, without expected failures."""
+    floating = any(d.is_floating_point for d in context().dtypes(OPERATORS[operator]))
+    check(chosen(operator, DERIVATIVES), least=int(floating))
 
 
 @pytest.mark.parametrize("operator", [DEVICE, *sorted(CHOSEN)])
 def test_the_reference_conforms(operator: str) -> None:
     """Transforms, in-place forms, errors, layouts and all other properties hold, without expected failures."""
-    check([case for case in each_once(plan(context(), operators=[operator])) if case.property not in ARITHMETIC])
+    cases = each_once(plan(context(), operators=[operator]))
+    check([case for case in cases if case.property not in NUMBERS | DERIVATIVES])
 
 
 @pytest.mark.thorough

@@ -2,7 +2,7 @@
 
 Most of the time goes into compiling kernels. So ``make test`` runs a quarter of each test's cases on the device, an
 eighth of those on the variants, whose kernel forms a processor does not use, and at least one of each. ``make
-test-all`` runs all.
+test-all`` runs all. Tests on the variants have the mark ``variant``: they are not run again for older processors.
 """
 
 from collections.abc import Iterator, Mapping
@@ -22,16 +22,20 @@ from tests.sampling import one_in
 
 DEVICE = frozenset({"device", "engine"})
 VARIANTS = frozenset({"lanes", "products", "single", "cacheless"})
-"""The fixtures that are the device, and variants of it."""
+REGISTERS = frozenset({"registers"})
+"""The fixtures that are the device, variants of it, and variants whose forms some processors use."""
 
 
 @pytest.hookimpl(tryfirst=True)  # This hook runs before the marks select tests.
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark most of each test's cases for ``make test-all``."""
+    """Mark the tests on the variants, and most of each test's cases for ``make test-all``."""
     folder = str(Path(__file__).parent)
     here = {item.nodeid: item for item in items if str(item.path).startswith(folder)}
     variants = {name for name, item in here.items() if _uses(item, VARIANTS)}
     plain = {name for name, item in here.items() if _uses(item, DEVICE)} - variants
+    for name, item in here.items():
+        if name in variants or _uses(item, REGISTERS):
+            item.add_marker(pytest.mark.variant)
     for count, names in ((4, plain), (8, variants)):
         for name in names - one_in(count, names, lambda name: name.partition("[")[0]):
             here[name].add_marker(pytest.mark.thorough)

@@ -66,11 +66,20 @@ typedef char i8; typedef short i16; typedef int i32; typedef long i64;
 typedef uchar u8; typedef ushort u16; typedef uint u32; typedef ulong u64;
 typedef float f32; typedef float2 c64;
 #define C64(re, im) ((float2)((re), (im)))
+#if defined(__has_attribute) && defined(PROCESSOR)
+#if __has_attribute(intel_vec_len_hint)
+/* Otherwise Intel's compiler builds each kernel for vectors of work-items too, which takes up to ten times as long and
+   serves no group of one work-item. */
+#define KERNEL __attribute__((intel_vec_len_hint(1))) __kernel
+#endif
+#endif
+#ifndef KERNEL
 #if defined(__clang__) && defined(PROCESSOR) && defined(__AVX512F__)
 /* Otherwise LLVM splits vectors of sixteen into halves, since it prefers registers of 32 bytes. */
 #define KERNEL __attribute__((min_vector_width(512))) __kernel
 #else
 #define KERNEL __kernel
+#endif
 #endif
 #define REQUIRED_GROUP(n) __attribute__((reqd_work_group_size(n, 1, 1)))
 #define FUNCTION static inline
