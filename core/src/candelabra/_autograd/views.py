@@ -330,6 +330,8 @@ def detach_in_place(tensor: Tensor) -> Tensor:
     """See ``Tensor.detach_``."""
     if tensor._fresh()._keys & VIEW:
         raise RuntimeError("Can't detach views in-place. Use detach() instead.")
+    if instance_of_key(tensor._keys).depth:  # the tensors of the levels below, and the tangent
+        tensor._payload = OPERATORS["detach"].function(tensor)._payload
     tensor._node = None
     tensor._keys &= ~AUTOGRAD
     return tensor

@@ -17,6 +17,7 @@ from candelabra._records.record import Operator
 from candelabra._records.registry import OPERATORS
 from candelabra._transforms.batching_kernels import FACTORIES, Batched, declare, squeezed
 from candelabra._transforms.level import frame_at
+from candelabra._transforms.looping import one_by_one
 from candelabra._transforms.user_line import users_line
 from candelabra.dtypes import bool_, int64
 
@@ -407,6 +408,17 @@ def _embedding(size: int, batched: Marks, weight: Any, indices: Any, padding: in
     if not batched[1]:
         return run("index", weight, (None, indices))
     return run("index", weight, (examples(size, indices, len(indices._payload.shape)), indices))
+
+
+# -- sizes that depend on values --------------------------------------------------------------------------------------
+@declare("bincount")
+def _bincount(size: int, batched: Marks, *args: Any) -> Any:
+    return one_by_one(OPERATORS["bincount"])(size, batched, *args)
+
+
+@declare("histc")
+def _histc(size: int, batched: Marks, *args: Any) -> Any:
+    return one_by_one(OPERATORS["histc"])(size, batched, *args)
 
 
 # -- checks -----------------------------------------------------------------------------------------------------------

@@ -19,8 +19,11 @@ _lock: Final = threading.Lock()
 
 def looped(op: Operator[..., Any]) -> Callable[..., Any]:
     """Return a batching rule that calls the operator for each example."""
-    if op.data_dependent:
-        return _refusing(op)
+    return _refusing(op) if op.data_dependent else one_by_one(op)
+
+
+def one_by_one(op: Operator[..., Any]) -> Callable[..., Any]:
+    """Return :func:`looped` also for an operator whose results may have other shapes: then they are not stacked."""
     run = op.canonical
     several = op.schema.result is not None
 

@@ -21,6 +21,14 @@ __all__ = [
 ]  # fmt: skip
 
 
+def holds(valid: Tensor) -> bool:
+    """Return whether all elements are true, in a function that ``vmap`` transforms also for all examples.
+
+    Which branch follows must not depend on the example, so a check may ask for all of them together.
+    """
+    return bool(cd.func.debug_unwrap(valid).all())
+
+
 class Constraint:
     """A set of values. ``event_dim`` is the number of dimensions of one of them."""
 
@@ -284,19 +292,19 @@ class _Square(Constraint):
 class _Symmetric(_Square):
     def check(self, value: Tensor) -> Tensor:
         square = super().check(value)
-        return cd.isclose(value, value.mT, atol=1e-6).flatten(-2).all(-1) if bool(square.all()) else square
+        return cd.isclose(value, value.mT, atol=1e-6).flatten(-2).all(-1) if holds(square) else square
 
 
 class _PositiveSemidefinite(_Symmetric):
     def check(self, value: Tensor) -> Tensor:
         symmetric = super().check(value)
-        return (cd.linalg.eigvalsh(value) >= 0).all(-1) if bool(symmetric.all()) else symmetric
+        return (cd.linalg.eigvalsh(value) >= 0).all(-1) if holds(symmetric) else symmetric
 
 
 class _PositiveDefinite(_Symmetric):
     def check(self, value: Tensor) -> Tensor:
         symmetric = super().check(value)
-        if not bool(symmetric.all()):
+        if not holds(symmetric):
             return symmetric
         failed: Tensor = cd.linalg.cholesky_ex(value)[1]
         return failed == 0

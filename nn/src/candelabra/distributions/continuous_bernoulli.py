@@ -42,7 +42,7 @@ class ContinuousBernoulli(BinaryParameters, ExponentialFamily):
         self._lims = lims
         if probs is not None:
             # Before the limits, which hide what is wrong.
-            if validate_args is not None and not bool(self.arg_constraints["probs"].check(given).all()):
+            if validate_args is not None and not constraints.holds(self.arg_constraints["probs"].check(given)):
                 raise ValueError("The parameter probs has invalid values")
             self.probs = clamp_probs(given)
         else:

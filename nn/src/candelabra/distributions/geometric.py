@@ -27,7 +27,7 @@ class Geometric(BinaryParameters, Distribution):
     ) -> None:  # fmt: skip
         (given,) = self._broadcast(probs, logits)
         super().__init__(given.shape, validate_args=validate_args)
-        if self._validate_args and probs is not None and not bool((given > 0).all()):
+        if self._validate_args and probs is not None and not constraints.holds(given > 0):
             raise ValueError(
                 f"Expected parameter probs ({type(given).__name__} of shape {tuple(given.shape)}) of distribution "
                 f"{self!r} to be positive but found invalid values:\n{given.detach()[given <= 0]}"

@@ -50,9 +50,9 @@ class Wishart(ExponentialFamily):
         else:
             batch_shape = Size(cd.broadcast_shapes(matrix.shape[:-2], df.shape))
             self.df = df.expand(batch_shape)
-        if bool((self.df <= size - 1).any()):
+        if not constraints.holds(self.df > size - 1):
             raise ValueError(f"Value of df={df} expected to be greater than ndim - 1 = {size - 1}.")
-        if bool((self.df < size).any()):
+        if not constraints.holds(self.df >= size):
             warnings.warn(
                 "Low df values detected. Singular samples are highly likely to occur for ndim - 1 < df < ndim.",
                 stacklevel=2,
