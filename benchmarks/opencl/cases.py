@@ -10,14 +10,16 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from benchmarks.cases import Case
-from benchmarks.processor import GPT
+from benchmarks.processor import GPT, RESNET
 
 BATCHES = 25
 """The number of batches in a turn; they are short, because machines may be busy."""
 SIZES = {
-    "full": {"n": 1 << 22, "rows": 4096, "columns": 1000, "side": 1024, "images": 16, "batch": 64},
-    "tiny": {"n": 1 << 6, "rows": 4, "columns": 10, "side": 8, "images": 1, "batch": 2},
-}
+    "full": {"n": 1 << 22, "rows": 4096, "columns": 1000, "side": 1024, "images": 16, "batch": 64, "edge": 2000,
+             "matrices": 64, "height": 128},
+    "tiny": {"n": 1 << 6, "rows": 4, "columns": 10, "side": 8, "images": 1, "batch": 2, "edge": 8, "matrices": 2,
+             "height": 8},
+}  # fmt: skip
 """The values of the sizes in the texts; ``tiny`` is for the tests."""
 
 
@@ -63,6 +65,10 @@ x = xp.randn(rows, columns, device=place)
 weight, bias = xp.rand(columns, device=place), xp.rand(columns, device=place)
 """
 MATRICES = f"{BOTH}a, b = xp.randn(side, side, device=place), xp.randn(side, side, device=place)"
+SQUARE = f"{BOTH}a, b = xp.rand(edge, edge, device=place), xp.rand(edge, edge, device=place)"
+PRODUCTS = f"""{BOTH}
+p, q = xp.randn(matrices, height, height, device=place), xp.randn(matrices, height, height, device=place)
+"""
 IMAGES = f"""{BOTH}
 x = xp.randn(images, 64, 32, 32, device=place)
 w = xp.randn(64, 64, 3, 3, device=place).requires_grad_()
@@ -89,6 +95,10 @@ def step():
     optimizer.zero_grad()
     loss(model(images), labels).backward()
     optimizer.step()
+"""
+RESNET_STEP = f"""{BOTH}{RESNET}
+model, x, y = model.to(place), x.to(place), y.to(place)
+optimizer = optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
 """
 COMPILED_STEP = f"{STEP}compiled = step if xp.__name__ == 'torch' else xp.compile(step)\n"
 COMPILED_GPT = f"""{BOTH}{GPT}
@@ -174,11 +184,14 @@ CASES: list[Compared] = [
     _large("x.softmax(1)", 1.0, ROWS, name="softmax, 4096 × 1000"),
     _large("F.layer_norm(x, (columns,), weight, bias)", 0.8, ROWS, name="layer_norm, 4096 × 1000"),
     _large("a @ b", 1.2, MATRICES, 0.9, name="matmul, 1024 × 1024"),
+    _large("xp.bmm(p, q)", 1.1, PRODUCTS, 0.9, name="bmm, 64 of 128 × 128"),
+    _large("a + b.t()", 1.1, SQUARE, 0.6, name="a + b.t(), 2000 × 2000"),
     _large("F.conv2d(x, frozen, padding=1)", 1.2, IMAGES, name="conv 3×3, 16×64×32×32, forward"),
     _large(
         "xp.autograd.grad(y, w, g, retain_graph=True)", 1.0, IMAGES, name="conv 3×3, 16×64×32×32, backward, weights"
     ),
     _large("step()", 1.3, STEP, 0.9, name="CNN training step, 64 images"),
+    _large("step()", 1.1, RESNET_STEP, 0.9, name="ResNet-18 training step, 16×3×32×32"),
     _large("compiled()", 0.75, COMPILED_STEP, 0.6, name="compiled CNN training step, 64 images"),
     _large("compiled()", 0.8, COMPILED_GPT, 0.65, name="compiled GPT training step 4×128, T 64, batch 12, AdamW"),
     _small("x + y"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import candelabra as cd
 import numpy as np
 import pytest
@@ -66,3 +68,55 @@ def test_a_value_of_gelu_does_not_depend_on_its_neighbours() -> None:
         ends = F.gelu(cd.full((1,), -9.0))
     assert cd.equal(cd.where(far, 0.0, alone), cd.where(far, 0.0, beside))
     assert cd.equal(beside[far], ends.expand(10))
+
+
+HALF_PI = np.longdouble(2) * np.arctan(np.longdouble(1))
+"""Half of pi to 64 bits."""
+
+
+@pytest.mark.parametrize(("d", "near"), [(np.float32, 1024), (np.float64, 1 << 20)], ids=["float32", "float64"])
+def test_sines_keep_their_digits_beside_multiples_of_a_quarter_turn(d: type[np.floating[Any]], near: int) -> None:
+    """The argument is reduced by parts of pi / 2 with exact products, and from a bound on by integers.
+
+    The bound in units of the last place is 1.5 times the most that a search over 500,000 arguments found.
+    """
+    quarters = np.arange(-1.2 * near / 1.57, 1.2 * near / 1.57, near / 1024).round()
+    middle = (quarters * HALF_PI).astype(d)
+    beside = [middle, np.nextafter(middle, d(np.inf)), np.nextafter(middle, d(-np.inf))]
+    # Wider arithmetic has 11 bits more than float64: beside multiples of pi / 2 it knows only float32's digits.
+    between = np.random.default_rng(3).uniform(-1.2 * near, 1.2 * near, 20_000).astype(d)
+    values = np.concatenate([*(beside if d is np.float32 else []), between])
+    x = cd.tensor(values)
+    for function, exact, bound in ((cd.sin, np.sin, 3.6), (cd.cos, np.cos, 3.6), (cd.tan, np.tan, 4.8)):
+        with serve_every_size():
+            found = function(x).numpy()
+        expected = exact(values.astype(np.longdouble))
+        error = np.abs(found - expected) / np.spacing(np.abs(expected.astype(d))).astype(np.longdouble)
+        assert error.max() <= bound, (function, error.max(), values[error.argmax()])
+
+
+@pytest.mark.parametrize("d", [cd.float32, cd.float64], ids=str)
+def test_sines_of_zeros_and_of_what_is_not_finite(d: cd.dtype) -> None:
+    """The sign of zero is kept, also beside an argument that is reduced by integers; infinities have no sine."""
+    x = cd.tensor([-0.0, 0.0, cd.inf, -cd.inf, cd.nan, 1e20], dtype=d)
+    for values in (x, x[:2]):
+        with serve_every_size():
+            sines, tangents, cosines = cd.sin(values), cd.tan(values), cd.cos(values)
+        for found in (sines, tangents):
+            assert cd.signbit(found[:2]).tolist() == [True, False]
+            assert found[:2].tolist() == [0, 0]
+        assert cosines[:2].tolist() == [1, 1]
+        if values is x:
+            assert sines[2:5].isnan().all()
+            assert cosines[2:5].isnan().all()
+            assert tangents[2:5].isnan().all()
+
+
+def test_a_sine_does_not_depend_on_its_neighbours() -> None:
+    """A block with a far argument runs another loop, which gives near arguments the same bits."""
+    near = cd.linspace(-1000, 1000, 3000)
+    far = cd.arange(3000) % 300 == 299
+    with serve_every_size():
+        for function in (cd.sin, cd.cos, cd.tan):
+            beside = function(cd.where(far, 1e9, near))
+            assert cd.equal(cd.where(far, 0.0, function(near)), cd.where(far, 0.0, beside))

@@ -7,11 +7,12 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+import candelabra as cd
 import numpy as np
 import pytest
-from candelabra.backend import declared
-from candelabra.dtypes import complex64, float32, float64
-from candelabra.library import OPERATORS
+from candelabra.backend import declared, operator_of
+from candelabra.dtypes import complex64, float32, float64, int64
+from candelabra.library import OPERATORS, own_kernels
 from candelabra_clike.kernels import table
 from candelabra_cpu.kernels import table as owned
 from candelabra_cpu.numpy_kernels import UFUNCS
@@ -54,12 +55,33 @@ def test_an_operator_has_the_size_of_its_family_or_its_own() -> None:
 
 
 def test_float64_has_sizes_of_its_own() -> None:
-    """NumPy's vectors of float64 are as fast as those of C: it serves more calls, of tan all."""
+    """NumPy's vectors of float64 are as fast as those of C: it serves more calls."""
     assert set(thresholds.DOUBLE) <= set(families())
     assert threshold("asin", float64) == threshold("asin_", float64) == thresholds.DOUBLE["asin"]
     assert threshold("asin", float32) == threshold("asin") == thresholds.OPERATORS["asin"]
-    assert contributed(OWN)["tan"].for_dtype(float64) is None
-    assert contributed(OWN)["tan"].for_dtype(float32) is not None
+    assert contributed(OWN)["pow"].for_dtype(float64) is None
+    assert contributed(OWN)["asin"].for_dtype(float64) is not None
+
+
+def test_every_kernel_with_a_size_serves_calls_of_that_size() -> None:
+    """The condition of a small call depends on the call, also where no parameter is an array or a shape."""
+    for name in contributed(OWN):
+        least, operator = threshold(name), operator_of(name)
+        if least:
+            assert is_small(OPERATORS[operator], least, name != operator) != "True", name
+
+
+def test_ranges_are_counted_by_the_elements_of_their_result() -> None:
+    """Long ones go to C, with the same bits as short ones, which stay with the owner."""
+    for name in ("arange", "linspace"):
+        condition = is_small(OPERATORS[name], thresholds.OPERATORS[name] or 0, False)
+        assert eval(condition, {"length": 100, "steps": 100})
+        assert not eval(condition, {"length": 1 << 13, "steps": 1 << 13})
+    for d in (float32, float64, int64):
+        found = cd.linspace(-1.3, 600.0, 9001, dtype=d), cd.arange(3, 27_003, 3, dtype=d)
+        with own_kernels():
+            expected = cd.linspace(-1.3, 600.0, 9001, dtype=d), cd.arange(3, 27_003, 3, dtype=d)
+        assert all(map(cd.equal, found, expected))
 
 
 def test_the_kernel_in_c_is_loaded_by_its_first_large_call_or_when_a_graph_is_compiled() -> None:

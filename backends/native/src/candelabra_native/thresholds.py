@@ -54,27 +54,28 @@ OPERATORS: Final[dict[str, int | None]] = {
     # many instructions an element, for which NumPy has no vectors, or short ones
     "tan": 1 << 9, "asin": 1 << 9, "acos": 1 << 9, "atan": 1 << 9, "atan2": ALWAYS, "sinh": 1 << 9, "cosh": 1 << 9,
     "asinh": 1 << 9, "acosh": 1 << 9, "atanh": 1 << 9, "exp2": 1 << 9, "expm1": 1 << 9, "log1p": 1 << 9,
-    # NumPy has vectors for these, and the expressions in C have branches
-    "sin": NEVER, "cos": NEVER, "pow": NEVER, "exp": 1 << 13, "log": 1 << 18, "log2": 1 << 18, "log10": 1 << 18,
+    # NumPy has vectors for these
+    "pow": NEVER, "sin": 1 << 13, "cos": 1 << 13, "exp": 1 << 13, "log": 1 << 18, "log2": 1 << 18, "log10": 1 << 18,
     "floor_divide": 1 << 12, "remainder": 1 << 12, "fmod": 1 << 12, "tanh": 1 << 16, "special_zeta": NEVER,
     "random_uniform": 1 << 19, "gather": 1 << 15, "index_add": 1 << 12, "scatter_add": 1 << 16, "nonzero": 1 << 14,
-    "flip": 1 << 16, "triangle_indices": ALWAYS,
+    "flip": 1 << 16, "triangle_indices": ALWAYS, "arange": 1 << 13, "linspace": 1 << 12,
 }  # fmt: skip
 """The operators whose size differs from their family's. The in-place form has the size of the other."""
 
 DOUBLE: Final[dict[str, int | None]] = {
-    "tan": NEVER, "exp": 1 << 15,
+    "sin": 1 << 9, "cos": 1 << 9, "tan": 1 << 14, "exp": 1 << 15,
 } | dict.fromkeys(
     ("asin", "acos", "atan", "atan2", "sinh", "cosh", "asinh", "acosh", "atanh", "exp2", "expm1", "log1p"), 1 << 16
 )  # fmt: skip
-"""The operators whose size differs in float64, in which NumPy's vectors are as fast as those of C."""
+"""The operators whose size differs in float64, in which NumPy's vectors are as fast as those of C, or missing."""
 
 WORK: Final = {
     "matmul": "input.size * other.shape[-1]",
     "scatter_planes": "max(input.size, prod(input.shape[:-1]) * size)",
-}
-"""What is counted in place of elements, as an expression over the parameters: the multiply-adds of products, and
-elements of planes, which may be many more than those that are scattered.
+    "arange": "length", "linspace": "steps", "eye": "n * m",
+}  # fmt: skip
+"""What is counted in place of elements, as an expression over the parameters: the multiply-adds of products, elements
+of planes, which may be many more than those that are scattered, and the elements of ranges.
 """
 
 

@@ -3,8 +3,9 @@
       A large argument is an integer m times a power of two. It is multiplied by those bits of 2 / pi that do not
    contribute whole turns only: the product modulo 4 has the quadrant in its upper two bits and the position within
    the quadrant in the others (M. H. Payne and R. N. Hanek, Radian reduction for trigonometric functions, 1983). In
-   float32 this takes three integer products, without a branch, for all arguments above pi / 4. In float64 multiples
-   of pi / 2 are subtracted in parts of 33 bits up to 2**20 (W. J. Cody and W. Waite, 1980). The polynomials are
+   float32 this takes three integer products, without a branch. From other arguments, up to 1024 in float32 and 2**20 in
+   float64, multiples of pi / 2 are subtracted in parts so short that their products are exact (W. J. Cody and W. Waite,
+   1980): the functions named near, which programs use where no argument of a block is large. The polynomials are
    minimax fits of our own. */
 
 FUNCTION u32 select_of_five(u32 which, u32 a, u32 b, u32 c, u32 d, u32 e) {
@@ -52,34 +53,53 @@ FUNCTION f32 cosine_f32(f32 r) {
     return p * z * z + (1.0f - 0.5f * z);
 }
 
-FUNCTION f32 sin_in_quadrant_f32(f32 x, f32 r, u32 quadrant) {
-    /* The sine of r plus a number of quarter turns; NaN if x is not finite. */
-    const f32 c = cosine_f32(r), s = sine_f32(r), value = quadrant & 1u ? c : s;
-    return BITS_F32(BITS_U32(value) ^ ((quadrant & 2u) << 30)) + 0.0f * (x - x);
+FUNCTION f32 near_quarters_f32(f32 a) {
+    /* The nearest number of quarter turns, in the lowest bits. */
+    return a * 0.636619772f + 12582912.0f;
 }
 
-FUNCTION f32 sin_f32(f32 x) {
-    const f32 a = abs_f32(x);
-    const u64 turn = turn_f32(a);
-    const f32 far = quarter_f32(turn);
-    const u32 near = a < 0.785398f, quadrant = quadrant_of(turn);
-    const f32 value = sin_in_quadrant_f32(x, near ? a : far, near ? 0u : quadrant);
+FUNCTION f32 near_quarter_f32(f32 a, f32 quarters) {
+    /* The difference of a from that number of quarter turns. */
+    const f32 k = quarters - 12582912.0f;
+    return (((a - k * 1.57067871f) - k * 0.000117614865f) - k * 9.92031346e-10f) - k * 6.22337197e-14f;
+}
+
+FUNCTION f32 with_sign_f32(f32 value, f32 x) {
     return BITS_F32(BITS_U32(value) ^ (BITS_U32(x) & 0x80000000u));
 }
 
-FUNCTION f32 cos_f32(f32 x) {
-    const f32 a = abs_f32(x);
-    const u64 turn = turn_f32(a);
-    const f32 far = quarter_f32(turn);
-    const u32 near = a < 0.785398f, quadrant = quadrant_of(turn) + 1u;
-    return sin_in_quadrant_f32(x, near ? a : far, near ? 1u : quadrant);
+FUNCTION f32 sine_in_quadrant_f32(f32 r, u32 quadrant) {
+    /* The sine of r plus a number of quarter turns. */
+    const f32 c = cosine_f32(r), s = sine_f32(r), value = quadrant & 1u ? c : s;
+    return BITS_F32(BITS_U32(value) ^ ((quadrant & 2u) << 30));
 }
 
-FUNCTION f32 tan_f32(f32 x) {
-    const f32 a = abs_f32(x);
+FUNCTION f32 sin_near_f32(f32 x) {
+    const f32 a = abs_f32(x), quarters = near_quarters_f32(a);
+    return with_sign_f32(sine_in_quadrant_f32(near_quarter_f32(a, quarters), BITS_U32(quarters)), x);
+}
+
+FUNCTION f32 cos_near_f32(f32 x) {
+    const f32 a = abs_f32(x), quarters = near_quarters_f32(a);
+    return sine_in_quadrant_f32(near_quarter_f32(a, quarters), BITS_U32(quarters) + 1u);
+}
+
+FUNCTION f32 sin_f32(f32 x) {
+    const f32 a = abs_f32(x), near = sin_near_f32(x);
     const u64 turn = turn_f32(a);
-    const u32 near = a < 0.785398f, quadrant = quadrant_of(turn), odd = near ? 0u : quadrant & 1u;
-    const f32 far = quarter_f32(turn), r = near ? a : far, z = r * r;
+    const f32 far = with_sign_f32(sine_in_quadrant_f32(quarter_f32(turn), quadrant_of(turn)), x) + 0.0f * (x - x);
+    return a > 1024.0f ? far : near;
+}
+
+FUNCTION f32 cos_f32(f32 x) {
+    const f32 a = abs_f32(x), near = cos_near_f32(x);
+    const u64 turn = turn_f32(a);
+    const f32 far = sine_in_quadrant_f32(quarter_f32(turn), quadrant_of(turn) + 1u) + 0.0f * (x - x);
+    return a > 1024.0f ? far : near;
+}
+
+FUNCTION f32 tangent_f32(f32 r, u32 quadrant) {
+    const f32 z = r * r;
     f32 p = 0.00448129326f;
     p = p * z - 0.000118307573f;
     p = p * z + 0.0109952614f;
@@ -87,8 +107,20 @@ FUNCTION f32 tan_f32(f32 x) {
     p = p * z + 0.0540709719f;
     p = p * z + 0.133325711f;
     p = p * z + 0.333333522f;
-    const f32 t = p * z * r + r, under = -1.0f / t, value = (odd ? under : t) + 0.0f * (x - x);
-    return BITS_F32(BITS_U32(value) ^ (BITS_U32(x) & 0x80000000u));
+    const f32 t = p * z * r + r, under = -1.0f / t;
+    return quadrant & 1u ? under : t;
+}
+
+FUNCTION f32 tan_near_f32(f32 x) {
+    const f32 a = abs_f32(x), quarters = near_quarters_f32(a);
+    return with_sign_f32(tangent_f32(near_quarter_f32(a, quarters), BITS_U32(quarters)), x);
+}
+
+FUNCTION f32 tan_f32(f32 x) {
+    const f32 a = abs_f32(x), near = tan_near_f32(x);
+    const u64 turn = turn_f32(a);
+    const f32 far = with_sign_f32(tangent_f32(quarter_f32(turn), quadrant_of(turn)), x) + 0.0f * (x - x);
+    return a > 1024.0f ? far : near;
 }
 
 CONSTANT u64 TWO_OVER_PI[] = {
@@ -112,9 +144,21 @@ FUNCTION u64 turn_f64(f64 x, u32 part) {
     return part ? sum : m * window_f64(place) + MULTIPLY_HIGH(m, middle) + (sum < low);
 }
 
+FUNCTION f64 near_quarters_f64(f64 a) {
+    return a * 0.63661977236758134 + 6755399441055744.0;
+}
+
+FUNCTION f64 near_quarter_f64(f64 a, f64 quarters) {
+    const f64 k = quarters - 6755399441055744.0;
+    const f64 first = a - k * 1.5707963267341256, w = k * 6.077100506303966e-11;
+    const f64 second = first - w, back = second - first;
+    const f64 lost = (first - (second - back)) - (w + back);
+    return second - (k * 2.0222662487959506e-21 - lost);
+}
+
 FUNCTION u32 quadrant_f64(f64 a) {
     if (a < 1048576.0) {
-        return (u32)BITS_U64(a * 0.63661977236758134 + 6755399441055744.0);
+        return (u32)BITS_U64(near_quarters_f64(a));
     }
     return a < INFINITE_F64 ? quadrant_of(turn_f64(a, 0u)) : 0u;
 }
@@ -122,11 +166,7 @@ FUNCTION u32 quadrant_f64(f64 a) {
 FUNCTION f64 quarter_f64(f64 a) {
     /* The difference of a from the nearest multiple of pi / 2. */
     if (a < 1048576.0) {
-        const f64 k = (a * 0.63661977236758134 + 6755399441055744.0) - 6755399441055744.0;
-        const f64 first = a - k * 1.5707963267341256, w = k * 6.077100506303966e-11;
-        const f64 second = first - w, back = second - first;
-        const f64 lost = (first - (second - back)) - (w + back);
-        return second - (k * 2.0222662487959506e-21 - lost);
+        return near_quarter_f64(a, near_quarters_f64(a));
     }
     if (a < INFINITE_F64) {
         const u64 low = turn_f64(a, 1u), rest = (turn_f64(a, 0u) << 2) | (low >> 62);
@@ -165,9 +205,33 @@ FUNCTION f64 sin_in_quadrant_f64(f64 r, u32 quadrant) {
     return quadrant & 2u ? -value : value;
 }
 
-FUNCTION f64 sin_f64(f64 x) {
-    const f64 a = abs_f64(x), value = sin_in_quadrant_f64(quarter_f64(a), quadrant_f64(a));
+FUNCTION f64 with_sign_f64(f64 value, f64 x) {
     return BITS_F64(BITS_U64(value) ^ (BITS_U64(x) & 0x8000000000000000));
+}
+
+FUNCTION f64 tangent_f64(f64 r, u32 quadrant) {
+    const f64 s = sine_f64(r), c = cosine_f64(r);
+    return quadrant & 1u ? -c / s : s / c;
+}
+
+FUNCTION f64 sin_near_f64(f64 x) {
+    const f64 a = abs_f64(x), quarters = near_quarters_f64(a);
+    return with_sign_f64(sin_in_quadrant_f64(near_quarter_f64(a, quarters), (u32)BITS_U64(quarters)), x);
+}
+
+FUNCTION f64 cos_near_f64(f64 x) {
+    const f64 a = abs_f64(x), quarters = near_quarters_f64(a);
+    return sin_in_quadrant_f64(near_quarter_f64(a, quarters), (u32)BITS_U64(quarters) + 1u);
+}
+
+FUNCTION f64 tan_near_f64(f64 x) {
+    const f64 a = abs_f64(x), quarters = near_quarters_f64(a);
+    return with_sign_f64(tangent_f64(near_quarter_f64(a, quarters), (u32)BITS_U64(quarters)), x);
+}
+
+FUNCTION f64 sin_f64(f64 x) {
+    const f64 a = abs_f64(x);
+    return with_sign_f64(sin_in_quadrant_f64(quarter_f64(a), quadrant_f64(a)), x);
 }
 
 FUNCTION f64 cos_f64(f64 x) {
@@ -176,7 +240,6 @@ FUNCTION f64 cos_f64(f64 x) {
 }
 
 FUNCTION f64 tan_f64(f64 x) {
-    const f64 a = abs_f64(x), r = quarter_f64(a), s = sine_f64(r), c = cosine_f64(r);
-    const f64 value = quadrant_f64(a) & 1u ? -c / s : s / c;
-    return BITS_F64(BITS_U64(value) ^ (BITS_U64(x) & 0x8000000000000000));
+    const f64 a = abs_f64(x);
+    return with_sign_f64(tangent_f64(quarter_f64(a), quadrant_f64(a)), x);
 }
