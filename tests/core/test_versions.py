@@ -18,7 +18,7 @@ def seen(tensor: cd.Tensor) -> Any:
 
 
 def from_parameter(tensor: cd.Tensor) -> Callable[[], Any]:
-    """Write through the tensor that a parameter was made of."""
+    """Write through a parameter that wraps the tensor."""
     parameter = nn.Parameter(tensor)
     return lambda: parameter.detach().add_(1)
 
@@ -57,7 +57,7 @@ def test_writes_are_seen(name: str) -> None:
         assert seen(tensor) != before
 
 
-def test_a_parameter_sees_writes_to_what_it_was_made_of() -> None:
+def test_a_parameter_sees_writes_to_what_it_wraps() -> None:
     """The other direction: the tensor is written, and the parameter's state changes."""
     tensor = cd.ones(3)
     parameter = nn.Parameter(tensor)
@@ -84,7 +84,9 @@ def exported(tensor: cd.Tensor) -> Any:
 
 
 @pytest.mark.parametrize(
-    "share", [cd.Tensor.numpy, exported, np.asarray, cd.Tensor.share_memory_, cd.Tensor.data_ptr], ids=lambda f: f.__name__
+    "share",
+    [cd.Tensor.numpy, exported, np.asarray, cd.Tensor.share_memory_, cd.Tensor.data_ptr],
+    ids=lambda f: f.__name__,
 )
 def test_memory_of_others_is_unseen(share: Callable[[cd.Tensor], Any]) -> None:
     """NumPy, DLPack, other processes and pointers write without a version."""

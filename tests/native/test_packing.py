@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import candelabra as cd
-import candelabra.nn.functional as F
 import numpy as np
 import pytest
 from candelabra import nn

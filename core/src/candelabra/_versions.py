@@ -1,7 +1,7 @@
 """What tells whether the memory of a tensor was written: for programs that keep what they computed from it.
 
 A tensor and its views have one version cell, the list ``[version]``, which every in-place operator advances. Some
-tensors share memory and count their writes apart: ``Tensor.data``, a parameter and the tensor that it was made of. A
+tensors share memory and count their writes apart: ``Tensor.data``, a parameter and the tensor that it wraps. A
 cell of such a tensor has a second item, the :class:`SharedMemory`, which knows all cells of the memory. Autograd reads
 the version alone.
 """
@@ -15,7 +15,7 @@ from candelabra._annotations import Any, Final
 Cell = list[Any]
 """``[version]``, or ``[version, SharedMemory]``."""
 MOST_CELLS: Final = 32
-"""The cells of one memory that are told apart. Writes to memory of more of them count as unseen."""
+"""The cells of one memory, at most. Writes to memory that has more of them count as unseen."""
 
 
 class SharedMemory:

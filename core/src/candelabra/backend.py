@@ -181,6 +181,9 @@ class Backend(ABC):
         writes the result there for ``out=``, and declines a payload of another shape than the result's. It may fail
         only before it writes, and reads operands that share memory with the payload first.
 
+        The function may also have an attribute ``packing``, by which compiled functions copy an operand into the
+        kernel's layout once for several calls, see :class:`candelabra.graph.Packing`.
+
         A kernel returns ``NotImplemented`` to decline one call; it must not have changed anything. The operator's body
         serves a declined call or dtype, or the fallback if the operator has no body. ``return decline(error)`` is the
         same, and keeps the error for the suite's reports: use it wherever a kernel catches exceptions.

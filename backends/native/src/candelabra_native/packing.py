@@ -24,23 +24,23 @@ def packing_of_arrays(asked: Callable[..., Packing | None], kernel: Kernel) -> C
     """
 
     def packing(*arguments: Any) -> Packing | None:
-        found = asked(*arguments)
-        if found is None or not _is_compiled(found, arguments[found.argument]):
+        in_c = asked(*arguments)
+        if in_c is None or not _is_compiled(in_c, arguments[in_c.argument]):
             return None
-        return found._replace(pack=_packing(found.pack), kernel=_with_packed(found.kernel, kernel))
+        return in_c._replace(pack=_packing(in_c.pack), kernel=_with_packed(in_c.kernel, kernel))
 
     return packing
 
 
-def _is_compiled(found: Packing, spec: Any) -> bool:
+def _is_compiled(packing: Packing, spec: Any) -> bool:
     from candelabra_native.recorded import RECORDER, RECORDING, RecordedBlock
 
     strides = contiguous_strides(spec.shape)
     operand = StridedArray(RECORDER, RecordedBlock(spec.nbytes), spec.shape, strides, 0, spec.dtype, spec.numel, True)
     RECORDING.steps = []
     try:
-        for layout in found.layouts:
-            found.pack(operand, layout)
+        for layout in packing.layouts:
+            packing.pack(operand, layout)
     except Missing:
         return False
     return True

@@ -100,7 +100,7 @@ class ConvolutionWithEpilogue(ConvolutionKernel):
         starts = self._offsets()
         steps = dict.fromkeys(starts, "result_step")
         return (
-            "for (INDEX row = m_first; row < m_end; ++row) for (INDEX q = 0; q < pieces; ++q) {\n"
+            "for (INDEX row = m0; row < m0 + rows_here; ++row) for (INDEX q = 0; q < pieces; ++q) {\n"
             "const INDEX width = piece_size[q];\n"
             "const INDEX index = image * o_image_step + (group * m + row) * o_row + piece_to[q];\n"
             f"{self.epilogue.over_row(starts, steps, kinds, tile.columns)}}}\n"

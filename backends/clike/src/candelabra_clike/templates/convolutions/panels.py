@@ -208,8 +208,8 @@ if (k0 == 0) {{ const {tile.vector} begin = {begin(f"{i}u")}; {first} }} else {{
 
 def body(tile: MicroTile, memory: CType, tiling: OutputTiling, rank: int, bias: bool, epilogue: str = "") -> str:
     """Return the kernel: a work-item processes ``tiles_per_item`` tiles of one image and group, and ``rows_per_item``
-    filters of the group. ``epilogue`` are statements that run when the sums of a tile are complete, for the rows from
-    ``m_first`` to ``m_end`` and the pieces of the tile.
+    filters of the group. ``epilogue`` are statements that run when the sums of a tile are complete, for ``rows_here``
+    rows from ``m0`` on and the pieces of the tile.
     """
     if epilogue:
         epilogue = f"if (depth - k0 <= {DEPTH}u) {{\n{epilogue}}}\n"
@@ -239,4 +239,4 @@ for (INDEX m0 = m_first; m0 < m_end; m0 += {tile.rows}u) {{
 const INDEX rows_here = m_end - m0 < {tile.rows}u ? m_end - m0 : {tile.rows}u;
 {pointer} const a_here = w + ((group * row_panels * {tile.rows}u + m0) * depth + k0 * {tile.rows}u);
 {sums}GLOBAL {memory.memory}* const o_here = o_image + m0 * o_row;
-{bias_here}{_store(tile, memory, bias)}}} {epilogue}}} }}"""
+{bias_here}{_store(tile, memory, bias)}{epilogue}}} }} }}"""

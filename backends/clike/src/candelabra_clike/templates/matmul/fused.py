@@ -94,7 +94,7 @@ class MatmulWithEpilogue(MatmulKernel):
         starts = {p: f"{n}_at + row * {n}_row + n0 * {n}_column" for p, n in places.items()}
         steps = {p: f"{n}_column" for p, n in places.items()}
         row = self.epilogue.over_row(starts, steps, self.kinds, tile.columns)
-        return f"for (INDEX row = m_first; row < m_end; ++row) {row}"
+        return f"for (INDEX row = row_first; row < row_end; ++row) {row}"
 
     def _on_element(self, result: str) -> str:
         """Return statements that run the epilogue on one element."""

@@ -262,8 +262,9 @@ def product(
     """Return statements that compute the rows from ``m_first`` to ``m_end`` and the columns from ``n_first`` to
     ``n_end`` of a product, whose matrices begin at ``a_at``, ``b_at`` and ``o_at``.
 
-    ``epilogue`` are statements that run when the sums of a panel are complete, for these rows and ``width`` columns
-    from ``n0`` on.
+    ``epilogue`` are statements that run when the sums of a tile are complete, for the rows from ``row_first`` to
+    ``row_end`` and ``width`` columns from ``n0`` on. The first-level cache has them then: those of a whole panel would
+    displace each other where rows are a power of two apart.
 
     With ``packed``, ``a`` is packed, and the last panel of rows is padded. Otherwise a panel with fewer rows begins
     before them: the matrix has at least ``tile.rows`` rows, and the results of the first ``skip`` are discarded.
@@ -281,7 +282,8 @@ def product(
     start = "const INDEX s_here = start_at + m_here * start_row + n0 * start_column;\n" if added else ""
     rows = f"m_end - m0 < {tile.rows}u ? m_end - m0 : {tile.rows}u"
     if epilogue:
-        epilogue = f"if (depth - k0 <= {DEPTH}u) {{\n{epilogue}}}\n"
+        rows_stored = f"row_first = m_here{'' if packed else ' + skip'}, row_end = m_here + rows_here"
+        epilogue = f"if (depth - k0 <= {DEPTH}u) {{\nconst INDEX {rows_stored};\n{epilogue}}}\n"
     if packed:
         place = f"const INDEX m_here = m0, rows_here = {rows};"
     else:
@@ -297,7 +299,7 @@ GLOBAL const {memory.memory}* const b_here = b + (b_at + k0 * b_row + n0 * b_col
 {fill}for (INDEX m0 = {bounds.first_row}; m0 < m_end; m0 += {tile.rows}u) {{
 {place}GLOBAL const {memory.memory}* const a_here = a + (a_at + {a_here});
 GLOBAL {memory.memory}* const o_here = out + (o_at + m_here * o_row + n0 * o_column);
-{prefetch}{sums}{start}{store(tile, memory, same_type, added, not packed)}}} {epilogue}}} }}"""
+{prefetch}{sums}{start}{store(tile, memory, same_type, added, not packed)}{epilogue}}} }} }}"""
 
 
 def body(tile: MicroTile, memory: CType, batch: str, added: bool, packed: bool, epilogue: str = "") -> str:
