@@ -221,7 +221,9 @@ def out_of_memory(context: Context, d: dtype | None, layout: str) -> None:
 
 @device_property("memory", _once(2))
 def memory(context: Context, d: dtype | None, layout: str) -> None:
-    """``allocated`` increases by the size of new tensors and decreases when they are freed."""
+    """``allocated`` increases by the size of new tensors and decreases when they are freed. A peak that can be reset
+    does not count what was freed before.
+    """
     instance = context.instance
     if "allocated" not in instance.backend.memory(instance.index):
         raise NotApplicable("the backend does not count its memory")
@@ -241,3 +243,7 @@ def memory(context: Context, d: dtype | None, layout: str) -> None:
     after = instance.backend.memory(instance.index)["allocated"]
     if after > before:
         raise Failure(f"memory(): {after - before} bytes stay allocated after their tensor is gone")
+    if instance.backend.reset_peak(instance.index):
+        found = instance.backend.memory(instance.index)
+        if found["peak"] > found["allocated"]:
+            raise Failure(f"reset_peak(): the peak is {found['peak']} bytes, {found['allocated']} are allocated")

@@ -52,6 +52,29 @@ class MemoryIsCountedOnce(Mirror):
         return {"allocated": self.total}
 
 
+@breaks_backend(caught_by="device/memory*")
+class PeakIsNotReset(Mirror):
+    """The peak is that since the start of the process, also after it was reset."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.peak = 0
+
+    def wrapped(self, inner: Any, index: int) -> Image:
+        """Count the peak."""
+        image = super().wrapped(inner, index)
+        self.peak = max(self.peak, super().memory(index)["allocated"])
+        return image
+
+    def memory(self, index: int, release: bool = False) -> Mapping[str, int]:
+        """Return the peak too."""
+        return {**super().memory(index, release), "peak": self.peak}
+
+    def reset_peak(self, index: int) -> bool:
+        """Do nothing."""
+        return True
+
+
 @breaks_backend(caught_by="device/allocate* device/memory*")
 class MemoryIsGivenTwice(Mirror):
     """An allocation gets the memory of the last one of that shape, whether it is free or not."""
