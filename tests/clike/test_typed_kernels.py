@@ -150,7 +150,7 @@ def of_copies() -> Iterator[Source]:
         yield gathering.source(memory, rank, width, padded, wide)
     for d, rank, serial, wide in product((uint8, uint16, uint64, complex128), (1, 2, 3), BOTH, BOTH):
         yield packing.source(serial, d, rank, wide)
-        yield from (padding.source(serial, d, rank, mode, wide) for mode in padding.TAKEN)
+        yield from (padding.source(serial, d, rank, mode, wide) for mode in padding.ORIGINS)
         for inner in product((1, -1, 2), repeat=2):
             yield flip_triangle.source(serial, d, rank, inner, flip_triangle.ALL, wide)
             if rank > 1:
