@@ -17,7 +17,8 @@ from candelabra_clike.language import (
     select,
     text,
 )
-from candelabra_clike.language.kernels import KernelArray, KernelBuilder, built, least
+from candelabra_clike.language.kernel_arrays import KernelArray
+from candelabra_clike.language.kernels import KernelBuilder, built, least
 
 M, J = Variable(INDEX, "i"), Variable("u32", "j")
 P, Q, R = (Variable("bool", n) for n in "pqr")

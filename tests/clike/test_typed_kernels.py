@@ -36,7 +36,7 @@ from candelabra_clike.kernels import (
 from candelabra_clike.language import INDEX, ExpressionError, Variable
 from candelabra_clike.language.kernels import KernelBuilder
 from candelabra_clike.templates import alignments, bags, grid_sampling
-from candelabra_clike.templates.convolutions import scatter_planes
+from candelabra_clike.templates.convolutions import gathering, scatter_planes
 from candelabra_clike.templates.copies import flip_triangle, packing
 from candelabra_clike.templates.indexing import argsort, compaction, gather, index_check, scatter, selection, triangles
 from candelabra_clike.templates.indexing.scatter import ScatterForm, ScatterRule
@@ -145,10 +145,12 @@ def of_weights() -> Iterator[Source]:
 
 
 def of_copies() -> Iterator[Source]:
-    """Padding, copies into other layouts, flips and triangles."""
+    """Padding, copies into other layouts, flips and triangles, and patches of images."""
+    for memory, rank, width, padded, wide in product(("u8", "u64"), (1, 2, 3), (1, 3), BOTH, BOTH):
+        yield gathering.source(memory, rank, width, padded, wide)
     for d, rank, serial, wide in product((uint8, uint16, uint64, complex128), (1, 2, 3), BOTH, BOTH):
         yield packing.source(serial, d, rank, wide)
-        yield from (padding.source(serial, d, rank, mode, wide) for mode in padding.TAKEN)
+        yield from (padding.source(serial, d, rank, mode, wide) for mode in padding.ORIGINS)
         for inner in product((1, -1, 2), repeat=2):
             yield flip_triangle.source(serial, d, rank, inner, flip_triangle.ALL, wide)
             if rank > 1:

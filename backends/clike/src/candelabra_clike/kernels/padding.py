@@ -13,7 +13,8 @@ from candelabra_clike.array import Shape, StridedArray
 from candelabra_clike.engine import Engine, Launch
 from candelabra_clike.kernels.copies import contiguous
 from candelabra_clike.language import INDEX, Value, constant, select
-from candelabra_clike.language.kernels import KernelArray, KernelBuilder, built
+from candelabra_clike.language.kernel_arrays import KernelArray
+from candelabra_clike.language.kernels import KernelBuilder, built
 from candelabra_clike.layouts import is_wide
 from candelabra_clike.source import Source
 from candelabra_clike.templates.index_walker import each_coordinate
@@ -22,7 +23,7 @@ from candelabra_clike.types import CTYPES
 
 GRAIN: Final = 4096
 """Elements of the result per work-item on serial devices."""
-TAKEN: Final[dict[str, Callable[[Value, Value, Value], Value]]] = {
+ORIGINS: Final[dict[str, Callable[[Value, Value, Value], Value]]] = {
     "reflect": lambda p, before, n: select(
         p < before, before - p, select(p < before + n, p - before, 2 * n + before - 2 - p)
     ),
@@ -71,15 +72,15 @@ def source(serial: bool, d: dtype, dims: int, mode: str, wide: bool) -> Source:
     x_at, rows, per_item, plane = k.numbers("x_at", "rows", "per_item", "plane")
     sizes, before, padded = (k.numbers(*[f"{n}{d}" for d in range(dims)]) for n in ("size", "before", "padded"))
 
-    def taken(p: Value, dim: int) -> Value:
-        return TAKEN[mode](p, before[dim], sizes[dim])
+    def origin(p: Value, dim: int) -> Value:
+        return ORIGINS[mode](p, before[dim], sizes[dim])
 
     def declare_rows(row: Value) -> tuple[KernelArray, KernelArray]:
         left, at = k.variable("left", row), k.variable("at", constant(INDEX, 0))
         stride = k.variable("stride", sizes[last])
         for dim, coordinate in each_coordinate(k, left, padded[:last], outermost=False):
             with k.block():
-                k.assign(at, at + taken(k.let("place", coordinate), dim) * stride)
+                k.assign(at, at + origin(k.let("place", coordinate), dim) * stride)
                 k.assign(stride, stride * sizes[dim])
         return k.pointer("to_row", out, row * padded[last]), k.pointer("from_row", x, x_at + left * plane + at)
 
@@ -87,16 +88,16 @@ def source(serial: bool, d: dtype, dims: int, mode: str, wide: bool) -> Source:
         row, p = k.let("row", k.item // padded[last]), k.let("p", k.item % padded[last])
         with k.when(row < rows):
             to_row, from_row = declare_rows(row)
-            to_row[p] = from_row[taken(p, last)]
+            to_row[p] = from_row[origin(p, last)]
         return k.source()
     with k.share("row", rows, per_item) as row:
         to_row, from_row = declare_rows(row)
         with k.loop("p", 0, before[last]) as p:
-            to_row[p] = from_row[taken(p, last)]
+            to_row[p] = from_row[origin(p, last)]
         with k.loop("i", 0, sizes[last], independent=True) as i:
             to_row[before[last] + i] = from_row[i]
         with k.loop("p", before[last] + sizes[last], padded[last]) as p:
-            to_row[p] = from_row[taken(p, last)]
+            to_row[p] = from_row[origin(p, last)]
     return k.source(group=1)
 
 

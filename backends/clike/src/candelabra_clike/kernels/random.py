@@ -26,7 +26,7 @@ Engines = Callable[[int], Engine]
 PARTS: Final = {complex64: float32, complex128: float64}
 """The dtype of the parts of complex numbers; real dtypes are not listed."""
 DIGITS: Final = {float16: 11, bfloat16: 8, float32: 24}
-"""The binary digits of uniform numbers that are made of 32 bits."""
+"""The binary digits of uniform numbers that are computed from 32 bits."""
 INVALID_PROBABILITY: Final = IndexOutOfBounds(
     "random_bernoulli", RuntimeError, "Expected p_in >= 0 && p_in <= 1 to be true, but got false."
 )

@@ -21,7 +21,8 @@ from candelabra_clike.engine import Engine, Launch
 from candelabra_clike.kernels.copies import contiguous
 from candelabra_clike.kernels.reductions import DtypeSpecialized
 from candelabra_clike.language import INDEX, Value, Variable, and_then, cast, constant, select, value_type
-from candelabra_clike.language.kernels import KernelArray, KernelBuilder, built, least
+from candelabra_clike.language.kernel_arrays import KernelArray
+from candelabra_clike.language.kernels import KernelBuilder, built, least
 from candelabra_clike.layouts import is_wide
 from candelabra_clike.source import Source
 

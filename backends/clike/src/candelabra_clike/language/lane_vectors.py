@@ -15,7 +15,7 @@ WORDS: Final = {16: "BYTES_16", 8: "BYTES_8", 4: "u32", 2: "u16", 1: "u8"}
 
 
 class LaneVector(NamedTuple):
-    """A variable with ``count`` elements of a type in memory: a union of them and of the words that are loaded.
+    """A variable with ``width`` elements of a type in memory: a union of them and of the words that are loaded.
 
     Addresses of vectors are multiples of their size, or of 16 bytes for larger ones. ``pointer`` is always the
     expression of a pointer to the first element.
@@ -23,12 +23,12 @@ class LaneVector(NamedTuple):
 
     name: str
     memory: str
-    count: int
+    width: int
 
     @property
     def bytes(self) -> int:
         """The size."""
-        return self.count * int(self.memory[1:]) // 8
+        return self.width * int(self.memory[1:]) // 8
 
     @property
     def word(self) -> str:
@@ -46,7 +46,7 @@ class LaneVector(NamedTuple):
 
     def declaration(self) -> str:
         """Return the declaration."""
-        return f"union {{ {self.word} all[{len(self.words)}]; {self.memory} each[{self.count}]; }} {self.name};\n"
+        return f"union {{ {self.word} all[{len(self.words)}]; {self.memory} each[{self.width}]; }} {self.name};\n"
 
     def load(self, pointer: str) -> str:
         """Return statements that load the elements."""

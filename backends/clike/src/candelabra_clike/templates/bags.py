@@ -13,7 +13,8 @@ from typing import NamedTuple
 from candelabra.dtypes import dtype
 
 from candelabra_clike.language import INDEX, Value, and_then, cast, constant, or_else, select, value_type
-from candelabra_clike.language.kernels import KernelArray, KernelBuilder, built, least
+from candelabra_clike.language.kernel_arrays import KernelArray
+from candelabra_clike.language.kernels import KernelBuilder, built, least
 from candelabra_clike.source import Source
 from candelabra_clike.templates.indexing.index_arrays import IndexErrors
 

@@ -17,7 +17,8 @@ from typing import NamedTuple
 from candelabra.dtypes import dtype, float32
 
 from candelabra_clike.language import INDEX, Value, call, cast, constant, select, value_type
-from candelabra_clike.language.kernels import KernelArray, KernelBuilder, built, least
+from candelabra_clike.language.kernel_arrays import KernelArray
+from candelabra_clike.language.kernels import KernelBuilder, built, least
 from candelabra_clike.source import Source
 
 LINEAR, NEAREST, CUBIC = 0, 1, 2

@@ -5,17 +5,20 @@ Source: Chellapilla, Puri and Simard, "High performance convolutional neural net
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from functools import lru_cache
 from math import prod
-from typing import Any, Final
+from typing import Final
 
 from candelabra_clike.array import Shape, StridedArray
-from candelabra_clike.engine import Launch
+from candelabra_clike.engine import Engine, Launch
+from candelabra_clike.language import INDEX, Value, and_then, constant, select
+from candelabra_clike.language.kernels import KernelBuilder, built, least
 from candelabra_clike.layouts import is_wide
-from candelabra_clike.source import Source, number, reads, writes
+from candelabra_clike.source import Source
 from candelabra_clike.templates.convolutions.convolution import Patches
 from candelabra_clike.templates.copies.packing import UNSIGNED, strided_copy
-from candelabra_clike.templates.index_walker import coordinates, moves
+from candelabra_clike.templates.index_walker import each_coordinate
 from candelabra_clike.types import CTYPES
 
 ITEMS: Final = 1 << 18
@@ -55,10 +58,20 @@ def gather_patches(x: StridedArray, patches: Patches) -> StridedArray:
     """Return the patches as a matrix: (elements of a patch, positions of all images). ``x`` has one group."""
     columns = patches.images * prod(patches.positions)
     out = x.engine.empty((patches.depth, columns), x.dtype)
-    if out.size:
-        width = patches.taps[-1] if patches.taps[-1] <= WIDEST else 1
-        memory = CTYPES[UNSIGNED[x.dtype.itemsize]].memory
-        _gathering(memory, len(patches.taps), width, isinstance(x, PaddedView))(out, x, patches, columns)
+    if not out.size:
+        return out
+    width = patches.taps[-1] if patches.taps[-1] <= WIDEST else 1
+    memory, wide = CTYPES[UNSIGNED[x.dtype.itemsize]].memory, is_wide(out, x)
+    per_item = -(-patches.channels // min(patches.channels, ITEMS // columns + 1))
+    numbers = (
+        patches.first, columns, patches.channels, per_item, prod(patches.taps), patches.image_step,
+        patches.channel_step, *patches.taps, *patches.positions, *patches.tap_steps, *patches.position_steps,
+        *(padding_numbers(x, patches) if isinstance(x, PaddedView) else ()),
+    )  # fmt: skip
+    modulus = 1 << (64 if wide else 32)  # negative numbers as unsigned indices
+    launch = compiled(x.engine, memory, len(patches.taps), width, isinstance(x, PaddedView), wide)
+    items = columns * -(-patches.channels // per_item)
+    launch(items, out.buffer, x.buffer, *[n % modulus for n in numbers])
     return out
 
 
@@ -76,84 +89,47 @@ def padding_numbers(x: PaddedView, patches: Patches) -> list[int]:
     ]
 
 
-class PatchGathering:
-    """``out[(c, tap), (image, position)]`` is the element of that tap. A work-item has a column, and some channels.
+@lru_cache(256)
+def compiled(engine: Engine, memory: str, rank: int, width: int, padded: bool, wide: bool) -> Launch:
+    """Return the compiled kernel."""
+    return engine.compile(source(memory, rank, width, padded, wide))
+
+
+@built("conv")
+def source(memory: str, rank: int, width: int, padded: bool, wide: bool) -> Source:
+    """Return the kernel of ``out[(c, tap), (image, position)]``. A work-item has a column, and some channels.
 
     ``width`` is the number of taps along the last dim, or 1 if there are many: its loads precede its stores, because
     the compiler must assume that the arrays overlap. With ``padded``, elements outside the images are 0.
     """
-
-    def __init__(self, memory: str, rank: int, width: int, padded: bool) -> None:
-        self.memory = memory
-        self.rank = rank
-        self.width = width
-        self.padded = padded
-        self._launches: dict[Any, Launch] = {}
-
-    def __call__(self, out: StridedArray, x: StridedArray, patches: Patches, columns: int) -> None:
-        """Gather."""
-        engine, wide = out.engine, is_wide(out, x)
-        launch = self._launches.get((engine, wide))
-        if launch is None:
-            launch = self._launches[engine, wide] = engine.compile(self.source(wide))
-        per_item = -(-patches.channels // min(patches.channels, ITEMS // columns + 1))
-        numbers = (
-            patches.first, columns, patches.channels, per_item, prod(patches.taps), patches.image_step,
-            patches.channel_step, *patches.taps, *patches.positions, *patches.tap_steps, *patches.position_steps,
-            *(padding_numbers(x, patches) if isinstance(x, PaddedView) else ()),
-        )  # fmt: skip
-        modulus = 1 << (64 if wide else 32)  # negative numbers as unsigned indices
-        items = columns * -(-patches.channels // per_item)
-        launch(items, out.buffer, x.buffer, *[n % modulus for n in numbers])
-
-    def source(self, wide: bool) -> Source:
-        """Return the kernel."""
-        rank, last, width = self.rank, self.rank - 1, self.width
-        looped = range(last if width > 1 else rank)
-        loops = " ".join(f"for (INDEX i{d} = 0; i{d} < t{d}; ++i{d})" for d in looped)
-        offset = " + ".join(["here", "c * x_channel", *[f"i{d} * x_t{d}" for d in looped]])
-        body = f"""const INDEX column = GLOBAL_ID % columns, first = GLOBAL_ID / columns * channels_per_item;
-const INDEX rest = channels - first, end = first + (rest < channels_per_item ? rest : channels_per_item);
-INDEX image = column, here = x_from;
-{self._decoded()}
-here += image * x_image_step;
-INDEX o = first * taps * columns + column;
-for (INDEX c = first; c < end; ++c) {loops} {{
-{self.memory} v[{width}];
-UNROLL for (int j = 0; j < {width}; ++j) v[j] = {self._inside(looped)}x[{offset} + j * x_t{last}]{self._outside()};
-UNROLL for (int j = 0; j < {width}; ++j) {{ out[o] = v[j]; o += columns; }}
-}}"""
-        names = ("x_from", "columns", "channels", "channels_per_item", "taps", "x_image_step", "x_channel")
-        groups = ("t", "p", "x_t", "x_p", *(("corner", "inside", "step", "tap_step") if self.padded else ()))
-        each = [f"{n}{d}" for n in groups for d in range(rank)]
-        head = (writes("out", self.memory), reads("x", self.memory), *[number(n) for n in (*names, *each)])
-        kind = "padded" if self.padded else "gather"
-        return Source(f"{kind}_patches{rank}_{width}_{self.memory}", head, body, wide=wide)
-
-    def _decoded(self) -> str:
-        """Return statements that add the offset of the position to ``here``, and set its coordinates."""
-
-        def use(d: int, position: str) -> str:
-            if not self.padded:
-                return moves(position, {"here": f"x_p{d}"})
-            return (
-                f"const INDEX q{d} = {position}; here += q{d} * x_p{d}; const INDEX y{d} = corner{d} + q{d} * step{d};"
-            )
-
-        return " ".join(coordinates("image", self.rank, "p", use, outermost=False))
-
-    def _inside(self, looped: range) -> str:
-        """Return the beginning of an expression that loads an element inside the image."""
-        if not self.padded:
-            return ""
-        taps = {d: f"i{d}" for d in looped}
-        within = [f"y{d} + {taps.get(d, 'j')} * tap_step{d} < inside{d}" for d in range(self.rank)]
-        return f"{' && '.join(within)} ? "
-
-    def _outside(self) -> str:
-        return f" : ({self.memory})0" if self.padded else ""
-
-
-@lru_cache(256)
-def _gathering(memory: str, rank: int, width: int, padded: bool) -> PatchGathering:
-    return PatchGathering(memory, rank, width, padded)
+    k = KernelBuilder(f"{'padded' if padded else 'gather'}_patches{rank}_{width}_{memory}", wide)
+    out, x = k.writes("out", memory), k.reads("x", memory)
+    start, columns, channels, per_item = k.numbers("x_from", "columns", "channels", "channels_per_item")
+    taps, image_step, channel_step = k.numbers("taps", "x_image_step", "x_channel")
+    groups = ("t", "p", "x_t", "x_p", *(("corner", "inside", "step", "tap_step") if padded else ()))
+    t, p, tap_steps, position_steps, *padding = [k.numbers(*[f"{n}{d}" for d in range(rank)]) for n in groups]
+    column, first = k.let("column", k.item % columns), k.let("first", k.item // columns * per_item)
+    image, here, places = k.variable("image", column), k.variable("here", start), [column] * rank
+    for d, coordinate in each_coordinate(k, image, p, outermost=False):
+        position = k.let(f"q{d}", coordinate)
+        k.assign(here, here + position * position_steps[d])
+        if padded:
+            places[d] = k.let(f"y{d}", padding[0][d] + position * padding[2][d])
+    k.assign(here, here + image * image_step)
+    o = k.variable("o", first * taps * columns + column)
+    with ExitStack() as loops:
+        c = loops.enter_context(k.loop("c", first, k.let("end", first + least(channels - first, per_item))))
+        looped = range(rank - 1 if width > 1 else rank)
+        i: list[Value] = [loops.enter_context(k.loop(f"i{d}", 0, t[d])) for d in looped]
+        values = k.array("v", memory, width)
+        for j in range(width):
+            at = [*i, *[constant(INDEX, j)] * (width > 1)]
+            element = x[sum([n * step for n, step in zip(at, tap_steps)], start=here + c * channel_step)]
+            if padded:
+                within = [y + n * step < size for y, n, size, step in zip(places, at, padding[1], padding[3])]
+                element = select(and_then(*within), element, 0)
+            values[j] = element
+        for j in range(width):
+            out[o] = values[j]
+            k.assign(o, o + columns)
+    return k.source()

@@ -16,7 +16,8 @@ from candelabra_clike.array import StridedArray
 from candelabra_clike.device_errors import IndexOutOfBounds
 from candelabra_clike.engine import Engine, Launch
 from candelabra_clike.language import Value, cast, constant, select
-from candelabra_clike.language.kernels import KernelArray, KernelBuilder, built, least
+from candelabra_clike.language.kernel_arrays import KernelArray
+from candelabra_clike.language.kernels import KernelBuilder, built, least
 from candelabra_clike.layouts import WIDE
 from candelabra_clike.source import Source
 from candelabra_clike.templates.indexing.index_arrays import IndexErrors

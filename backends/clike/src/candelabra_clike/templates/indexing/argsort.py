@@ -15,7 +15,8 @@ from candelabra.dtypes import dtype, int64, uint32, uint64
 from candelabra_clike.array import StridedArray
 from candelabra_clike.engine import Engine, Launch
 from candelabra_clike.language import INDEX, Value, and_then, cast, constant, select
-from candelabra_clike.language.kernels import KernelArray, KernelBuilder, built, least
+from candelabra_clike.language.kernel_arrays import KernelArray
+from candelabra_clike.language.kernels import KernelBuilder, built, least
 from candelabra_clike.layouts import WIDE
 from candelabra_clike.source import Source
 from candelabra_clike.templates.elementwise.elementwise import CHUNK, Elementwise

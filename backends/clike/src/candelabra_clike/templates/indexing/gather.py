@@ -13,7 +13,8 @@ from candelabra_clike.array import Shape, StridedArray
 from candelabra_clike.device_errors import IndexOutOfBounds
 from candelabra_clike.engine import Engine, Launch
 from candelabra_clike.language import INDEX, Value, Variable, constant
-from candelabra_clike.language.kernels import KernelArray, KernelBuilder, built
+from candelabra_clike.language.kernel_arrays import KernelArray
+from candelabra_clike.language.kernels import KernelBuilder, built
 from candelabra_clike.language.lane_vectors import VECTOR_BYTES
 from candelabra_clike.layouts import collapsed, is_wide
 from candelabra_clike.source import Source

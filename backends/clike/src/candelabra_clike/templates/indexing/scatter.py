@@ -26,7 +26,8 @@ from candelabra_clike.array import Shape, StridedArray
 from candelabra_clike.device_errors import IndexOutOfBounds
 from candelabra_clike.engine import Engine, Launch
 from candelabra_clike.language import INDEX, Value, Variable, all_declared, and_then, cast, constant, value_type
-from candelabra_clike.language.kernels import KernelArray, KernelBuilder, built, least
+from candelabra_clike.language.kernel_arrays import KernelArray
+from candelabra_clike.language.kernels import KernelBuilder, built, least
 from candelabra_clike.layouts import collapsed, is_wide
 from candelabra_clike.source import Source
 from candelabra_clike.templates import index_walker
