@@ -45,7 +45,8 @@ scores, labels = cd.rand(1 << 16, 16), cd.randint(0, 16, (1 << 16,))
 t = cd.rand(64, 64, 64)
 image, filters = cd.rand(16, 16, 64, 64), cd.rand(16, 16, 3, 3)
 q = cd.rand(4, 8, 64, 32)
-rows = cd.randint(0, 1024, (1024,))
+rows, starts = cd.randint(0, 1024, (1024,)), cd.arange(0, 1024, 8)
+plane, sizes = cd.randint(0, 8192, (16, 16, 4096)), ((1, 1), (1, 1), (1, 1), 1)
 """
 FORMS = (
     "x", "x, y", "x, y, z", "m, (1,)", "m, 1", "m, w", "c", "a", "a, v", "t, t", "m, x[0]", "m, 0, k", "m, 0, k, w",
@@ -62,7 +63,7 @@ SPECIAL = {
     "matmul": "p, u", "addmm": "p, u, p", "addmv": "x[:1024], m, y[:1024]", "addr": "m, x[:1024], y[:1024]",
     "baddbmm": "t, t, t", "addbmm": "t[0], t, t", "cross_product": "cd.rand(1 << 16, 3), cd.rand(1 << 16, 3), 1",
     "where": "x > 0.5, y, z", "conv": "image, filters, (1, 1), (1, 1), (1, 1), False, (0, 0), 1", "linear": "p, u, d",
-    "embedding": "rows, m, -1, False, False", "triangular_solution": "a, v, False, False", "linalg_lu_factor_ex": "b",
+    "embedding": "m, rows, -1, False", "triangular_solution": "a, v, False, False", "linalg_lu_factor_ex": "b",
     "linalg_lstsq": "b[:, :128], v, 1e-6, 'gelsy'", "attention": "q, q + 1, q + 2, None, False, 0.2",
     "median_dim": "p, 1", "nanmedian_dim": "p, 1", "topk": "m, 8", "mean_class_loss": "scores, labels, -100",
     "kthvalue": "p, 3", "normalize": "m, None, None, (1,), 1e-5", "scatter_extreme": "m, 0, k, w, 'amax', True",
@@ -70,9 +71,17 @@ SPECIAL = {
     "index_select": "m, 0, rows", "pow": "x, y", "prod": "m * 0.1 + 0.9, (1,)", "cumprod": "m * 0.1 + 0.9, 1",
     "diagonal_scatter": "m, x[:1024]", "expand": "d, (1024, 256)", "view": "m, (1024 * 1024,)",
     "permute": "m, (1, 0)", "frexp": "x", "as_strided": "m, (1024, 1024), (1, 1024)", "unfold": "m, 1, 8, 4",
-    "flip": "m, (1,)", "erfinv": "x", "logit": "x", "fft_c2c": "c, (0,), 0, True", "fft_r2c": "x, (0,), 0, True",
-    "fft_c2r": "c, (0,), 0, 2 * (n - 1)", "linalg_solve_ex": "b, v",
-    "resample": "image, (128, 128), 'bilinear', False, None, None",
+    "flip": "m, (1,)", "erfinv": "x", "logit": "x", "fft_c2c": "c, (0,), 'backward', True",
+    "fft_r2c": "x, (0,), 'backward', True",
+    "fft_c2r": "c, (0,), 'backward', 2 * (n - 1)", "linalg_solve_ex": "b, v",
+    "resample": "image, 2, cd.arange(128) // 2 % 63, cd.rand(128, 2)", "filled": "x, 2.0",
+    "class_losses": "scores, labels, -100",
+    "scatter_planes": "image.flatten(2), plane, 8192, False", "put_planes": "image.flatten(2), plane, 8192",
+    "index": "m, (rows,)", "index_put": "m, (rows,), w", "index_add": "m, 0, rows, w",
+    "basic_index_scatter": "m, w[:512], (slice(0, 512, 1),)", "conv_weight": "image, image, (16, 16, 3, 3), *sizes",
+    "conv_input": "image, filters, (16, 16, 64, 64), *sizes", "bag_sums": "m, rows, starts, None, False, False",
+    "pad_around": "image, (1, 1, 1, 1), 'reflect'", "sum_pool": "image, (2, 2), (2, 2), (0, 0), (1, 1), (32, 32)",
+    "affine_grid_generator": "cd.rand(64, 2, 3), (64, 1, 128, 128), False",
     "max_pool": "image, (2, 2), (2, 2), (0, 0), (1, 1), (32, 32)",
 }  # fmt: skip
 """The arguments of operators for which the first form that works is not the typical one."""

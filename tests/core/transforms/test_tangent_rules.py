@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import combinations
 from typing import Any
 
 import candelabra as cd
 import numpy as np
 import pytest
 from candelabra import Tensor
-from candelabra.func import grad, jvp, vjp
+from candelabra.func import grad, jacfwd, jacrev, jvp, vjp
 
 from tests.core.transforms.comparing import close, difference, tensor
 
@@ -105,3 +106,31 @@ def test_cumulative_products_have_exact_tangents_at_zeros(count: int, rng: np.ra
             product, slope = product * x[:, i], slope * x[:, i] + product * t[:, i]
             expected.append(slope)
         assert close(along, cd.stack(expected, 1))
+
+
+@pytest.mark.parametrize(
+    ("name", "shapes"),
+    [
+        ("addmm", ((3,), (4, 5), (5, 3))), ("addmv", ((1,), (4, 5), (5,))), ("addr", ((5,), (4,), (5,))),
+        ("baddbmm", ((1, 3), (2, 4, 5), (2, 5, 3))), ("addbmm", ((4, 1), (2, 4, 5), (2, 5, 3))),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize(("beta", "alpha"), [(1, 1), (0.5, 2.0), (0, 1)])
+def test_added_products_have_the_tangents_of_any_operands(
+    name: str, shapes: Any, beta: float, alpha: float, rng: np.random.Generator
+) -> None:
+    """For each subset of the operands, forward mode agrees with reverse mode; an operand is ignored if beta is 0."""
+    operands = [tensor(rng, *shape) for shape in shapes]
+    for count in (1, 2, 3):
+        for chosen in combinations(range(3), count):
+
+            def f(*values: Tensor, chosen: tuple[int, ...] = chosen) -> Tensor:
+                given = list(operands)
+                for i, value in zip(chosen, values, strict=True):
+                    given[i] = value
+                return getattr(cd, name)(*given, beta=beta, alpha=alpha)  # type: ignore[no-any-return]
+
+            values = [operands[i] for i in chosen]
+            places = tuple(range(count))
+            for a, b in zip(jacfwd(f, places)(*values), jacrev(f, places)(*values), strict=True):
+                assert close(a, b)

@@ -158,7 +158,7 @@ def linear(op: Operator[..., Any]) -> TangentRule:
             elif kinds[i] == OPTIONAL:
                 args[i] = None
             else:
-                args[i] = zeros_like(primals[i]) if hasattr(primals[i], "_keys") else 0
+                args[i] = _zeros(primals[i]) if hasattr(primals[i], "_keys") else 0
         return run(*args)
 
     def rule(out: Any, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
@@ -177,6 +177,13 @@ def linear(op: Operator[..., Any]) -> TangentRule:
         return [t if name in reached else None for name, t in zip(op.schema.outputs, total, strict=True)]
 
     return rule
+
+
+def _zeros(primal: Tensor) -> Tensor:
+    """Return zeros in the shape of a tensor, as one zero that is broadcast: there is no memory to fill or to read."""
+    zero = filled_like(primal, 0, ())
+    expanded: Tensor = OPERATORS["expand"].canonical(zero, tuple(primal._payload.shape))
+    return expanded
 
 
 def terms_of(op: Operator[..., Any]) -> list[Term]:

@@ -82,6 +82,24 @@ def combined(input: Tensor, product: Tensor, beta: Number, alpha: Number) -> Ten
     return product if beta == 0 else scaled(input, beta) + product
 
 
+def _along(
+    op: Operator[..., Any], primals: tuple[Tensor, Tensor, Tensor], tangents: tuple[Tensor | None, ...], beta: Number,
+    alpha: Number, out: Tensor,
+) -> Any:  # fmt: skip
+    """Return the tangent of a fused form: each product of a tangent is added to the terms before it."""
+    input, a, b = primals
+    t_input, t_a, t_b = tangents
+    total = None if t_input is None or beta == 0 else t_input
+    if t_a is None and t_b is None:
+        return None if total is None else scaled(total, beta).expand(out.shape)
+    if t_a is not None:
+        total = op.canonical(input if total is None else total, t_a, b, 0 if total is None else beta, alpha)
+        beta = 1
+    if t_b is not None:
+        total = op.canonical(input if total is None else total, a, t_b, 0 if total is None else beta, alpha)
+    return total
+
+
 @operator(
     _added(lambda _, a, b: matrix_product_shape(a, b)),
     promote=unpromoted,
@@ -100,6 +118,11 @@ addmm.vjp(
     mat1=lambda g, mat2, alpha: unscaled(matmul(g, mat2.mH), alpha),
     mat2=lambda g, mat1, alpha: unscaled(matmul(mat1.mH, g), alpha),
 )
+addmm.jvp(
+    lambda input, mat1, mat2, beta, alpha, out, t_input=None, t_mat1=None, t_mat2=None: _along(
+        addmm, (input, mat1, mat2), (t_input, t_mat1, t_mat2), beta, alpha, out
+    )
+)
 
 
 @operator(_added(matrix_vector_shape), promote=unpromoted, accepts="numeric", inplace=True, autocast=Autocast("lower"))
@@ -113,6 +136,11 @@ addmv.vjp(
     input=lambda g, beta: unscaled(g, beta),
     mat=lambda g, vec, alpha: unscaled(g.unsqueeze(1) * vec.conj(), alpha),
     vec=lambda g, mat, alpha: unscaled(matmul(mat.mH, g), alpha),
+)
+addmv.jvp(
+    lambda input, mat, vec, beta, alpha, out, t_input=None, t_mat=None, t_vec=None: _along(
+        addmv, (input, mat, vec), (t_input, t_mat, t_vec), beta, alpha, out
+    )
 )
 
 
@@ -151,6 +179,11 @@ addr.vjp(
     vec1=lambda g, vec2, alpha: unscaled(matmul(g, vec2.conj()), alpha),
     vec2=lambda g, vec1, alpha: unscaled(matmul(g.t(), vec1.conj()), alpha),
 )
+addr.jvp(
+    lambda input, vec1, vec2, beta, alpha, out, t_input=None, t_vec1=None, t_vec2=None: _along(
+        addr, (input, vec1, vec2), (t_input, t_vec1, t_vec2), beta, alpha, out
+    )
+)
 
 
 @operator(
@@ -173,6 +206,11 @@ baddbmm.vjp(
     batch1=lambda g, batch2, alpha: unscaled(matmul(g, batch2.mH), alpha),
     batch2=lambda g, batch1, alpha: unscaled(matmul(batch1.mH, g), alpha),
 )
+baddbmm.jvp(
+    lambda input, batch1, batch2, beta, alpha, out, t_input=None, t_batch1=None, t_batch2=None: _along(
+        baddbmm, (input, batch1, batch2), (t_input, t_batch1, t_batch2), beta, alpha, out
+    )
+)
 
 
 @operator(
@@ -191,6 +229,11 @@ addbmm.vjp(
     input=lambda g, beta: unscaled(g, beta),
     batch1=lambda g, batch2, alpha: unscaled(matmul(g, batch2.mH), alpha),
     batch2=lambda g, batch1, alpha: unscaled(matmul(batch1.mH, g), alpha),
+)
+addbmm.jvp(
+    lambda input, batch1, batch2, beta, alpha, out, t_input=None, t_batch1=None, t_batch2=None: _along(
+        addbmm, (input, batch1, batch2), (t_input, t_batch1, t_batch2), beta, alpha, out
+    )
 )
 
 
