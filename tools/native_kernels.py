@@ -102,7 +102,7 @@ def attempt(name: str, program: Program, seconds: float = PATIENCE) -> None:
 
 # -- programs ---------------------------------------------------------------------------------------------------------
 def programs() -> Iterator[tuple[str, Program]]:
-    """Yield the benchmarks, the examples and the optimizers, with a name each."""
+    """Yield the benchmarks, the examples, the optimizers and convolutions of usual sizes, with a name each."""
     from benchmarks.accelerator.models import MODELS
     from benchmarks.accelerator.sizes import SIZES
     from benchmarks.cases import CASES
@@ -126,6 +126,7 @@ def programs() -> Iterator[tuple[str, Program]]:
     for name, options in EXAMPLES.items():
         yield name, partial(run_example, name, options)
     yield "digits", run_digits
+    yield "convolutions", run_convolutions
 
 
 def run_case(case: Any) -> None:
@@ -192,6 +193,17 @@ def run_optimizer(make: Callable[..., optim.Optimizer]) -> None:
         for p in moved:
             p.grad = cd.zeros(8)
         make(moved).step()
+
+
+def run_convolutions() -> None:
+    """Train convolutions of usual sizes, forward and backward: each form of loops has a kernel for several numbers of
+    channels.
+    """
+    for channels in (2, 4, 8, 13, 16, 32, 64):
+        for size, width in ((32, 3), (32, 1), (56, 3), (28, 5), (14, 3), (14, 1), (8, 3), (7, 3), (7, 1), (4, 3)):
+            for stride, bias in ((1, False), (1, True), (2, False), (2, True)):
+                first, second = (nn.Conv2d(c, channels, width, stride, width // 2, bias=bias) for c in (3, channels))
+                second(first(cd.randn(16, 3, size, size))).sum().backward()
 
 
 # -- conformance ------------------------------------------------------------------------------------------------------

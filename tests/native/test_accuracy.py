@@ -75,17 +75,17 @@ HALF_PI = np.longdouble(2) * np.arctan(np.longdouble(1))
 
 
 @pytest.mark.parametrize(("d", "near"), [(np.float32, 1024), (np.float64, 1 << 20)], ids=["float32", "float64"])
-def test_sines_keep_their_digits_beside_multiples_of_a_quarter_turn(d: type[np.floating[Any]], near: int) -> None:
+def test_sines_keep_their_digits_next_to_multiples_of_a_quarter_turn(d: type[np.floating[Any]], near: int) -> None:
     """The argument is reduced by parts of pi / 2 with exact products, and from a bound on by integers.
 
     The bound in units of the last place is 1.5 times the most that a search over 500,000 arguments found.
     """
     quarters = np.arange(-1.2 * near / 1.57, 1.2 * near / 1.57, near / 1024).round()
     middle = (quarters * HALF_PI).astype(d)
-    beside = [middle, np.nextafter(middle, d(np.inf)), np.nextafter(middle, d(-np.inf))]
-    # Wider arithmetic has 11 bits more than float64: beside multiples of pi / 2 it knows only float32's digits.
+    adjacent = [middle, np.nextafter(middle, d(np.inf)), np.nextafter(middle, d(-np.inf))]
+    # Wider arithmetic has 11 bits more than float64: next to multiples of pi / 2 it knows only float32's digits.
     between = np.random.default_rng(3).uniform(-1.2 * near, 1.2 * near, 20_000).astype(d)
-    values = np.concatenate([*(beside if d is np.float32 else []), between])
+    values = np.concatenate([*(adjacent if d is np.float32 else []), between])
     x = cd.tensor(values)
     for function, exact, bound in ((cd.sin, np.sin, 3.6), (cd.cos, np.cos, 3.6), (cd.tan, np.tan, 4.8)):
         with serve_every_size():
@@ -97,7 +97,7 @@ def test_sines_keep_their_digits_beside_multiples_of_a_quarter_turn(d: type[np.f
 
 @pytest.mark.parametrize("d", [cd.float32, cd.float64], ids=str)
 def test_sines_of_zeros_and_of_what_is_not_finite(d: cd.dtype) -> None:
-    """The sign of zero is kept, also beside an argument that is reduced by integers; infinities have no sine."""
+    """The sign of zero is kept, also next to an argument that is reduced by integers; infinities have no sine."""
     x = cd.tensor([-0.0, 0.0, cd.inf, -cd.inf, cd.nan, 1e20], dtype=d)
     for values in (x, x[:2]):
         with serve_every_size():
