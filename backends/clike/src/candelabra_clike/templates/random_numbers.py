@@ -88,8 +88,8 @@ class RandomKernel:
                 vector[j] = value
             with k.when(k.item < full):
                 vector.store(out, i)
-            with k.otherwise(), k.loop("j", constant("u32", 0), self.per, unrolled=True) as j, k.when(i + j < n):
-                k.copy(out, i + j, vector, j)
+            with k.otherwise(), k.loop("j", constant("u32", 0), self.per, unrolled=True) as at, k.when(i + at < n):
+                k.copy(out, i + at, vector, at)
         return k.source()
 
     def __call__(self, engine: Engine, shape: Shape, d: dtype, seed: int, offset: int, *arguments: Any) -> StridedArray:
