@@ -11,9 +11,9 @@ from candelabra import nn
 from candelabra.dtypes import dtype
 from candelabra.graph import runner, trace, with_packed_operands
 from candelabra_clike import Source
+from candelabra_clike.recording import RecordingEngine
 from candelabra_clike.templates.matmul.packing import panel_packing
 from candelabra_native.finding import Missing
-from candelabra_native.recorded import RecordingEngine
 
 from tests import packed_programs as programs
 from tests.fused_programs import numbers

@@ -13,10 +13,11 @@ import numpy as np
 import pytest
 from candelabra import Tensor
 from candelabra.graph import Graph, compile_graph, trace
+from candelabra_clike.recording import RecordedBlock, RecordedNode
 from candelabra_native import planning
 from candelabra_native.launch._launch import allocate, plan, reset_peak, statistics
 from candelabra_native.planning import ALIGNMENT, arranged, planned
-from candelabra_native.recorded import RecordedBlock, RecordedNode, record
+from candelabra_native.recorded import record
 
 from tests import fused_programs as programs
 from tests.native.compiled import launch

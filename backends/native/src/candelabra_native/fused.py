@@ -17,6 +17,7 @@ from candelabra.graph import Graph, Node, default_kernel, memory_plan, runner
 from candelabra.library import build
 from candelabra_clike import StridedArray
 from candelabra_clike.fusion import FusedKernel, fused, fused_kernel
+from candelabra_clike.recording import RecordedNode
 from candelabra_clike.templates.elementwise.elementwise import NotContiguous
 from candelabra_cpu.backend import TO_NUMPY
 
@@ -25,7 +26,7 @@ from candelabra_native.engine import ENGINE
 from candelabra_native.finding import COMPILE, Missing, compiled_together, may_compile
 from candelabra_native.launch._launch import allocate
 from candelabra_native.planning import planned
-from candelabra_native.recorded import RecordedNode, record, record_group, recorded, view
+from candelabra_native.recorded import record, record_group, recorded, view
 
 ADVICE: Final = (
     "compiled functions call one kernel per operator on the device cpu, because kernels cannot be made at run time: "

@@ -33,7 +33,9 @@ def packing_of_arrays(asked: Callable[..., Packing | None], kernel: Kernel) -> C
 
 
 def _is_compiled(packing: Packing, spec: Any) -> bool:
-    from candelabra_native.recorded import RECORDER, RECORDING, RecordedBlock
+    from candelabra_clike.recording import RECORDING, RecordedBlock
+
+    from candelabra_native.recorded import RECORDER
 
     strides = contiguous_strides(spec.shape)
     operand = StridedArray(RECORDER, RecordedBlock(spec.nbytes), spec.shape, strides, 0, spec.dtype, spec.numel, True)

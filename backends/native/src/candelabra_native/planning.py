@@ -18,11 +18,12 @@ import numpy as np
 from candelabra.graph import Graph, Node, default_kernel, values_read
 from candelabra.graph import Value as Tensor
 from candelabra.library import build
+from candelabra_clike.recording import RecordedBlock, RecordedNode
 from candelabra_cpu.backend import TO_NUMPY
 
 from candelabra_native.arrays import ndarray
 from candelabra_native.launch._launch import plan
-from candelabra_native.recorded import RECORDER, RecordedBlock, RecordedNode
+from candelabra_native.recorded import RECORDER
 
 LEAST_LAUNCHES: Final = 2
 """The launches from which a plan is worth its call."""

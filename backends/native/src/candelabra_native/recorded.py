@@ -1,24 +1,29 @@
-"""Prepared launches: what a kernel in C does for arrays of certain layouts, recorded when a graph is compiled.
-
-The kernels of candelabra-clike choose forms, divide work and compute strides in Python, at every call. None of that
-depends on the elements, so a node of a graph needs it once. :class:`RecordingEngine` is a device without memory: it
-notes which blocks a kernel allocates and what it launches. The function that is generated from the notes allocates the
-same blocks and launches the same kernels, so that its results have the same bits.
+"""Prepared launches: a function for each node of a graph whose launches can be recorded, see
+:mod:`candelabra_clike.recording`.
 """
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 from candelabra.backend import is_contiguous_layout
 from candelabra.graph import FUNCTION, Graph, Node
 from candelabra.graph import Value as Tensor
 from candelabra.library import build
-from candelabra_clike import C, Engine, Source, StridedArray
+from candelabra_clike import C
 from candelabra_clike.fusion import fused_kernel
+from candelabra_clike.recording import (
+    RECORDING,
+    NotRecordable,
+    RecordedBlock,
+    RecordedNode,
+    RecordingEngine,
+    record_call,
+    record_fused,
+    text_of,
+)
 from candelabra_cpu.backend import TO_NUMPY
 
 from candelabra_native.arrays import ndarray
@@ -26,18 +31,6 @@ from candelabra_native.engine import ENGINE
 from candelabra_native.finding import Missing
 from candelabra_native.launch._launch import allocate
 from candelabra_native.small_calls import IN_CONDITIONS
-
-
-class NotRecordable(Exception):
-    """A kernel that needs elements, or numbers of the call."""
-
-
-class RecordedBlock:
-    """Stands for a block of memory: an argument of the node, if it has a ``name``, or one that a kernel allocates."""
-
-    def __init__(self, nbytes: int, name: str = "") -> None:
-        self.nbytes: Final = nbytes
-        self.name = name
 
 
 class RecordedErrors:
@@ -62,72 +55,16 @@ class RecordedErrors:
         return self.block
 
 
-class LaunchRecording(threading.local):
-    """The notes of this thread, in order: allocated blocks, and launches with their arguments."""
-
-    def __init__(self) -> None:
-        self.steps: list[Any] = []
-
-
-RECORDING: Final = LaunchRecording()
-
-
-class RecordingEngine(Engine):
-    """The processor without memory."""
+class ProcessorRecorder(RecordingEngine):
+    """The processor without memory. Arrays begin at their blocks, since a kernel gets addresses."""
 
     dialect = C
-    index = 0
-    traits = ENGINE.traits
     checks_indices = True
-
-    def __init__(self) -> None:
-        self._launches: Final[dict[Source, Callable[..., None]]] = {}
-        self.errors: Any = RecordedErrors()
-
-    def allocate(self, nbytes: int) -> RecordedBlock:
-        block = RecordedBlock(nbytes)
-        RECORDING.steps.append(block)
-        return block
-
-    def compile(self, source: Source) -> Any:
-        launch = self._launches.get(source)
-        if launch is None:
-            real = ENGINE.compile(source)
-
-            def record(count: Any, /, *arguments: Any) -> None:
-                RECORDING.steps.append((real, count, arguments))
-
-            launch = self._launches[source] = record
-        return launch
-
-    def read(self, buffer: Any, offset: int, nbytes: int) -> memoryview:
-        raise NotRecordable
-
-    def write(self, buffer: Any, offset: int, data: memoryview) -> None:
-        raise NotRecordable
-
-    def copy(self, destination: Any, to: int, source: Any, start: int, nbytes: int) -> None:
-        raise NotRecordable
-
-    def before_writing(self, indices: Any, indexed: Any, wraps: bool) -> None:
-        raise NotRecordable
-
-    def synchronize(self) -> None:
-        """Do nothing."""
+    offsets = False
+    errors: Any = RecordedErrors()
 
 
-RECORDER: Final = RecordingEngine()
-
-
-class RecordedNode(NamedTuple):
-    """What the kernel of a node does for arrays of the layouts that the node was traced with."""
-
-    arrays: dict[Tensor, RecordedBlock]
-    """The blocks that stand for the operands. Their names are expressions of the node's arguments."""
-    steps: list[Any]
-    """Blocks that are allocated, launches as (kernel, count, arguments), and the block of errors if one is reported."""
-    outputs: tuple[StridedArray, ...]
-    """The results. A result that is written in place of an operand has that operand's block."""
+RECORDER: Final = ProcessorRecorder(ENGINE, lambda source: ENGINE.compile(source))
 
 
 def record(node: Node) -> RecordedNode | None:
@@ -141,17 +78,10 @@ def record(node: Node) -> RecordedNode | None:
     found = getattr(kernel, "in_c", None)
     if found is None:
         return None
-    arrays: dict[Tensor, RecordedBlock] = {}
-    steps: list[Any] = []
-    RECORDING.steps = steps
     try:
-        results = found(*[_argument(a, f"a{i}", arrays) for i, a in enumerate(node.args)])
+        return record_call(node, found, RECORDER)
     except (NotRecordable, Missing):
         return None
-    outputs = results if isinstance(results, tuple) else (results,)
-    if not all(a.__class__ is StridedArray and a.buffer in steps for a in outputs):
-        return None
-    return RecordedNode(arrays, steps, outputs)
 
 
 def record_group(node: Node, into: dict[int, int] | None) -> RecordedNode | None:
@@ -161,27 +91,10 @@ def record_group(node: Node, into: dict[int, int] | None) -> RecordedNode | None
     """
     assert isinstance(node.op, Graph)
     kernel = fused_kernel(node.op, RECORDER, into)
-    arrays: dict[Tensor, RecordedBlock] = {}
-    steps: list[Any] = []
-    RECORDING.steps = steps
     try:
-        plan, numbers = kernel.traced(), kernel.constant_numbers()
-        operands = [_argument(node.args[i], f"a{i}", arrays) for i in kernel.arrays]
+        return record_fused(node, kernel, RECORDER)
     except (NotRecordable, Missing):
         return None
-    if plan is None or numbers is None:
-        return None
-    blocks = [
-        arrays[node.args[kernel.into[i]]] if i in kernel.into else RECORDER.allocate(spec.nbytes or 1)
-        for i, spec in enumerate(kernel.outputs)
-    ]
-    buffers = [*blocks, *[a.buffer for a in operands]]
-    plan.launch(plan.items, *buffers, *[0] * len(buffers), *plan.numbers, *numbers)
-    outputs = [
-        StridedArray(RECORDER, block, s.shape, s.strides, 0, s.dtype, s.numel, is_contiguous_layout(s.shape, s.strides))
-        for block, s in zip(blocks, kernel.outputs, strict=True)
-    ]
-    return RecordedNode(arrays, steps, tuple(outputs))
 
 
 def recorded(node: Node, own: Callable[..., Any]) -> Callable[..., Any] | None:
@@ -225,20 +138,6 @@ def _empty(argument: Any) -> Any:
     return [*map(_empty, argument)] if isinstance(argument, list | tuple) else argument
 
 
-def _argument(argument: Any, name: str, arrays: dict[Tensor, RecordedBlock]) -> Any:
-    """Return an argument with arrays of the recorder in place of tensors, whose blocks are added to ``arrays``."""
-    if isinstance(argument, list):
-        return [_argument(a, f"{name}[{i}]", arrays) for i, a in enumerate(argument)]
-    if not isinstance(argument, Tensor):
-        return argument
-    spec = argument.spec
-    if spec is None or min(spec.strides, default=0) < 0:
-        raise NotRecordable
-    block = arrays.setdefault(argument, RecordedBlock(spec.nbytes, name))
-    contiguous = is_contiguous_layout(spec.shape, spec.strides)
-    return StridedArray(RECORDER, block, spec.shape, spec.strides, 0, spec.dtype, spec.numel, contiguous)
-
-
 def _function(node: Node, own: Callable[..., Any], recording: RecordedNode) -> Callable[..., Any]:
     """Generate the function of a recording."""
     arrays, steps, outputs = recording
@@ -259,7 +158,7 @@ def _function(node: Node, own: Callable[..., Any], recording: RecordedNode) -> C
             lines.append(f"b{i} = allocate({step.nbytes})")
         else:
             scope[f"launch{i}"], count, arguments = step
-            lines.append(f"launch{i}({', '.join(_text(a, scope) for a in (count, *arguments))})")
+            lines.append(f"launch{i}({', '.join(text_of(a, scope) for a in (count, *arguments))})")
     if reports:
         lines = [*lines[: len(tests) > 0], "errors = zeros(4, 'q')", *lines[len(tests) > 0 :]]
         lines.append(f"if errors.item(0): return own({parameters})")
@@ -271,14 +170,3 @@ def _function(node: Node, own: Callable[..., Any], recording: RecordedNode) -> C
         results.append(f"ndarray(SHAPE{i}, DTYPE{i}, {out.buffer.name}, {out.offset * size}{strides})")
     lines.append(f"return {', '.join(results)}")
     return build("recorded", parameters, lines, scope, f"native {node.name}")
-
-
-def _text(argument: Any, scope: dict[str, Any]) -> str:
-    """Return the text of an argument of a launch."""
-    if isinstance(argument, RecordedBlock):
-        return argument.name
-    if argument.__class__ is int:
-        return repr(argument)
-    name = f"N{len(scope)}"
-    scope[name] = argument
-    return name

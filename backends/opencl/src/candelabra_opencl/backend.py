@@ -5,7 +5,7 @@ from __future__ import annotations
 import atexit
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
@@ -14,11 +14,13 @@ from weakref import WeakSet
 
 from candelabra.backend import Capabilities, DeviceInfo, HostMapping
 from candelabra.dtypes import ALL, complex128, float64
+from candelabra.graph import Graph
 from candelabra_clike import CLikeBackend, StridedArray
 
 from candelabra_opencl.discovery import OpenCLDevice, find
 from candelabra_opencl.engine import OpenCLEngine, after_fork
 from candelabra_opencl.mapping import mapping
+from candelabra_opencl.prepared import compiled
 from candelabra_opencl.streams import OpenCLStream
 
 _backends: Final[WeakSet[OpenCLBackend]] = WeakSet()
@@ -109,6 +111,11 @@ class OpenCLBackend(CLikeBackend):
         if self._traits.get("float64", self._devices()[index].facts["fp64"]):
             return self.capabilities
         return replace(self.capabilities, arithmetic=self.capabilities.arithmetic - {float64, complex128})
+
+    def compile(self, graph: Graph) -> Callable[..., tuple[Any, ...]] | None:
+        values = (*graph.inputs, *[v for node in graph.nodes for v in node.results])
+        device = next(v.spec.device for v in values if v.spec is not None)
+        return compiled(self.engine(device.index), graph)
 
     # -- order and memory ---------------------------------------------------------------------------------------------
     def stream(self, index: int) -> OpenCLStream:

@@ -7,12 +7,14 @@ import threading
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, Final, NoReturn
 
 import numpy as np
 import pyopencl as cl
 from candelabra_clike import OPENCL, Engine, Launch, Source, Traits
 from candelabra_clike.device_errors import DeviceErrors
+from candelabra_clike.recording import RecordingEngine
 from pyopencl import _cl
 
 from candelabra_opencl.compiling import ProgramBuilder, program_cache
@@ -54,6 +56,12 @@ def after_fork(name: str) -> RuntimeError:
         f"{name} cannot be used in a forked process: the driver's threads exist only in the process that it was forked "
         "from. Start worker processes with multiprocessing's method 'spawn', or use the device only in the workers"
     )
+
+
+class OpenCLRecorder(RecordingEngine):
+    """A device without memory. Its kernels report no errors: a launch that may is not recorded."""
+
+    dialect = OPENCL
 
 
 class OpenCLEngine(Engine):
@@ -147,6 +155,10 @@ class OpenCLEngine(Engine):
 
     # -- kernels ------------------------------------------------------------------------------------------------------
     def compile(self, source: Source) -> Launch:
+        return self.kernel(source).launch
+
+    def kernel(self, source: Source) -> OpenCLKernel:
+        """Return the built kernel of a source."""
         kernel = self._kernels.get(source)
         if kernel is None:
             with self._lock:
@@ -156,7 +168,12 @@ class OpenCLEngine(Engine):
                     # Intel's that is ten times slower) or run all of them as one work-group.
                     whole = replace(source, group=1) if self.traits.serial and source.group is None else source
                     kernel = self._kernels[source] = OpenCLKernel(self, whole, self.builder.program(whole))
-        return kernel.launch
+        return kernel
+
+    @cached_property
+    def recorder(self) -> OpenCLRecorder:
+        """The device without memory, whose kernels note their launches."""
+        return OpenCLRecorder(self, self.kernel)
 
     def synchronize(self) -> None:
         self.streams.finish()

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakSet
 
 import pyopencl as cl
 from candelabra.errors import OutOfMemoryError
@@ -93,6 +94,36 @@ def factory(types: tuple[str, ...], counted: str) -> Callable[..., Launch]:
     return bind
 
 
+_PREPARED: Final = """
+def bind(streams, default, thread, thread_kernel, enqueue_on_stream, on_error, enqueue, Error, size, local):
+    def launch({names}):
+        try:
+            kernel = thread.kernel
+        except AttributeError:
+            kernel = thread_kernel()
+        try:
+            kernel._set_arg_multi(({pairs}))
+            if streams.single:
+                enqueue(default, kernel, size, local, None, None, False, False)
+            else:
+                enqueue_on_stream(kernel, size, local, ({names}))
+        except Error as error:
+            on_error(error, {names})
+    return launch
+"""
+
+
+@lru_cache(None)
+def prepared_factory(positions: tuple[int, ...]) -> Callable[..., Launch]:
+    """Return a function that binds prepared launches whose buffers are the arguments at these positions."""
+    names = "".join(f"a{i}, " for i in positions)
+    pairs = "".join(f"{i}, a{i}, " for i in positions)
+    space: dict[str, Any] = {}
+    exec(compile(_PREPARED.format(names=names, pairs=pairs), "<prepared launch>", "exec"), space)
+    bind: Callable[..., Launch] = space["bind"]
+    return bind
+
+
 class OpenCLKernel:
     """A built kernel of one device."""
 
@@ -101,8 +132,11 @@ class OpenCLKernel:
         self.name: Final = source.name
         self.program: Final = program
         self._thread: Final = threading.local()
+        self._prepared: Final[WeakSet[threading.local]] = WeakSet()
+        self._types: Final = tuple(source.types())
+        self._counted: Final = "" if source.group else source.index
         self.group: Final = source.group or self._group_size()
-        bind = factory(tuple(source.types()), "" if source.group else source.index)
+        bind = factory(self._types, self._counted)
         streams = engine.streams
         self.launch: Final[Launch] = bind(
             streams, streams.default.queue, self._thread, self._thread_kernel, self._work_size, self._enqueue_on_stream,
@@ -116,13 +150,53 @@ class OpenCLKernel:
 
     def forget_thread(self) -> None:
         """Make the next launch in this thread take the path without a kernel object, which checks for a fork."""
-        self._thread.__dict__.clear()
+        for thread in (self._thread, *self._prepared):
+            thread.__dict__.clear()
 
     def _thread_kernel(self) -> Any:
         if self.engine.forked:
             self.engine.synchronize()  # it raises
         self._thread.kernel = kernel = _cl.Kernel(self.program, self.name)
         return kernel
+
+    def prepared(self, count: int | tuple[int, ...], arguments: Sequence[Any]) -> Callable[..., None] | None:
+        """Return a function of the buffers among the arguments of a launch; None if there are no work-items.
+
+        The numbers are set once, in kernel objects of their own, one for each thread.
+        """
+        size, local = self._work_size(count) if isinstance(count, tuple) else self._sizes(count)
+        if 0 in (size or (0,)):
+            return None
+        places = tuple([i for i, type in enumerate(self._types) if not type])
+        numbers = [(i, CODES[type], arguments[i]) for i, type in enumerate(self._types) if type]
+        if self._counted:
+            numbers.append((len(self._types), CODES[self._counted], count))
+        packed = tuple([each for i, code, number in numbers for each in (i, struct.pack(code, number))])
+        thread = threading.local()
+        self._prepared.add(thread)
+
+        def thread_kernel() -> Any:
+            if self.engine.forked:
+                self.engine.synchronize()  # it raises
+            thread.kernel = kernel = _cl.Kernel(self.program, self.name)
+            if packed:
+                kernel._set_arg_buf_multi(packed)
+            return kernel
+
+        def on_error(error: Exception, *buffers: Any) -> None:
+            given = iter(buffers)
+            whole = [number if type else next(given) for type, number in zip(self._types, arguments)]
+            self._on_error(error, count, *whole)
+
+        streams = self.engine.streams
+        return prepared_factory(places)(
+            streams, streams.default.queue, thread, thread_kernel, self._enqueue_on_stream, on_error, ENQUEUE, cl.Error,
+            size, local,
+        )  # fmt: skip
+
+    def _sizes(self, count: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Return the number of work-items and the work-group size of a launch in one dim."""
+        return (-(-count // self.group) * self.group if self._counted else count * self.group,), (self.group,)
 
     def _work_size(self, groups: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Return the numbers of work-items and the work-group size in several dims; empty if a count is 0."""

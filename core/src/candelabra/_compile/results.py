@@ -1,4 +1,4 @@
-"""What a compiled call returns: how each tensor of the result is made from payloads, arguments and captured tensors."""
+"""The result of a compiled call: how each tensor is created from payloads, arguments and captured tensors."""
 
 from __future__ import annotations
 
