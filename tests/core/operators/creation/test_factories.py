@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import candelabra as cd
@@ -71,7 +72,31 @@ def test_a_set_of_factories_picks_the_one_that_infers_the_dtype() -> None:
     assert x.new_full((2,), 3).dtype is cd.float64
     assert x.new_full((2,), cd.tensor(3), device="cpu").tolist() == [3, 3]
     assert cd.explain("full", (2,), 1, dtype=cd.float32, device="cpu").operator == "full"
-    with pytest.raises(TypeError, match=r"full\(\) received an invalid combination of arguments - got \(str, int"):
+    with pytest.raises(TypeError, match="size must be an int or a tuple of ints, but found str: '2'"):
         cd.full("2", 1, dtype=cd.float32, device="cpu")
     assert "``fill_value``, a number or a 0-d tensor" in (cd.full.__doc__ or "")
     assert cd.arange.__name__ == "arange"
+
+
+@pytest.mark.parametrize(("value", "dtype"), [
+    (300, cd.int8), (-129, cd.int8), (-256, cd.uint8), (2**63, cd.int64), (math.nan, cd.int32), (math.inf, cd.uint8),
+    (1j, cd.float32), (1 + 1j, cd.int16), (1j, cd.bool),
+])  # fmt: skip
+@pytest.mark.parametrize("fill", [
+    lambda value, d: cd.full((2,), value, dtype=d),
+    lambda value, d: cd.full((0,), value, dtype=d, device="cpu"),
+    lambda value, d: cd.ones(3).new_full((2,), value, dtype=d),
+    lambda value, d: cd.full_like(cd.ones(2, dtype=d), value),
+], ids=["full", "full on a device", "new_full", "full_like"])  # fmt: skip
+def test_values_out_of_the_range_of_the_dtype_are_refused(fill: Any, value: Any, dtype: cd.dtype) -> None:
+    """As in ``fill_``: nothing wraps and no imaginary part is dropped."""
+    with pytest.raises(RuntimeError, match=rf"value cannot be converted to type {dtype.c_name} without overflow"):
+        fill(value, dtype)
+
+
+def test_values_in_the_range_of_the_dtype_are_truncated() -> None:
+    """Negative numbers count back from the largest unsigned one, as in PyTorch."""
+    assert cd.full((1,), 2.9, dtype=cd.int8).tolist() == [2]
+    assert cd.full((1,), -1, dtype=cd.uint8).tolist() == [255]
+    assert cd.full((1,), 3 + 0j, dtype=cd.float32).tolist() == [3.0]
+    assert cd.full_like(cd.ones(1, dtype=cd.bool), -2).tolist() == [True]

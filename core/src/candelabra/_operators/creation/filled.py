@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING
 from candelabra._device import instance_of_key
+from candelabra._operators.conversion.python_numbers import NUMBERS, number_for
 from candelabra._records.callables import public
 from candelabra._records.overloads import overloads
 from candelabra._records.promotion import unpromoted
@@ -43,14 +44,21 @@ def full_inferred(
     """Return a tensor of shape ``size`` filled with ``fill_value``, a number or a 0-d tensor.
 
     By default the dtype follows the value: bool, int64, the default floating dtype or its complex counterpart.
+
+    Raises ``RuntimeError`` if the value is out of the range of ``dtype``.
     """
     value = number_of(fill_value)
     if dtype is None:
         dtype = default_for_category(category_of_scalar(value))
-    return full.function(size, value, dtype=dtype, device=device)
+    return full.function(size, in_range(value, dtype), dtype=dtype, device=device)
 
 
-full_overloads = overloads("full", full, full_inferred, method=False)
+full_overloads = overloads("full", full_inferred, method=False)
+
+
+def in_range(value: Number, d: DType) -> Number:
+    """Return a number as a value of the dtype; see :func:`number_for`. The record refuses other objects."""
+    return number_for(value, d) if isinstance(value, NUMBERS) else value  # type: ignore[no-any-return]
 
 
 def number_of(value: Number | Tensor) -> Number:
@@ -81,13 +89,15 @@ def new_full_on_device(
 ) -> Tensor:
     """Return a tensor of shape ``size`` filled with ``fill_value``, a number or a 0-d tensor.
 
-    By default it has the dtype of ``input`` and is on its device.
+    By default it has the dtype of ``input`` and is on its device. Raises ``RuntimeError`` if the value is out of the
+    range of the dtype.
     """
     target = input._instance if device is None else device
-    return full.function(size, number_of(fill_value), dtype=dtype or input.dtype, device=target)
+    d = dtype or input.dtype
+    return full.function(size, in_range(number_of(fill_value), d), dtype=d, device=target)
 
 
-new_full_overloads = overloads("new_full", new_full, new_full_on_device, is_function=False)
+new_full_overloads = overloads("new_full", new_full_on_device, is_function=False)
 
 
 def zeroed(g: Tensor) -> Tensor:
@@ -137,8 +147,10 @@ def full_like(
 ) -> Tensor:
     """Return a tensor of the shape of ``input`` filled with ``fill_value``, by default with its dtype and on its
     device.
+
+    Raises ``RuntimeError`` if the value is out of the range of the dtype.
     """
-    return _filled_like(input, number_of(fill_value), dtype, device)
+    return _filled_like(input, in_range(number_of(fill_value), dtype or input.dtype), dtype, device)
 
 
 @public(method=False, factory=True, elementwise=True)
