@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from benchmarks.cases import Case
-from benchmarks.processor import CNN, GPT, LIBRARY, MLP
+from benchmarks.processor import CNN, GPT, LIBRARY, MLP, RESNET
 
 COMPILED = f"""{LIBRARY}
 compiled = (lambda f: f) if xp.__name__ == "torch" else xp.compile
@@ -73,6 +73,14 @@ def graph():
     a.grad = None
     (a * b + b).sum().backward()
 """
+INFERENCE = f"""{RESNET}
+model.eval()
+image = x[:1].clone()
+applied = model if xp.__name__ == "torch" else xp.compile(model)
+def predict():
+    with xp.no_grad():
+        return applied(image)
+"""
 SECTION = "compiled functions"
 
 
@@ -86,6 +94,7 @@ FUSED: list[Case] = [
     Case("compiled MLP step, batch 32, 784-128-10, SGD", "step()", _whole(MLP), 0.5, 0.35, SECTION),
     Case("compiled CNN step, batch 64, 1×28×28", "step()", _whole(CNN), 0.75, 0.6, SECTION),
     Case("compiled GPT step 4×128, T 64, batch 12, AdamW", "step()", _whole(GPT), 0.8, 0.65, SECTION),
+    Case("compiled ResNet-18 inference, 1×3×32×32", "predict()", INFERENCE, 1.0, 0.8, SECTION),
     Case("ten arithmetic operators, 4 M", "arithmetic(x, y)", TEN, 0.25, 0.15, SECTION),
     Case("ten operators with exp, tanh, sigmoid, 4 M", "functions(x, y)", TEN, 0.25, 0.15, SECTION),
     Case("layer_norm + residual + dropout and back", "block(g)", RESIDUAL, 0.5, 0.35, SECTION),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import candelabra as cd
 import numpy as np
 import pytest
 from candelabra import nn
+from candelabra._cli.main import main
 from candelabra.dtypes import dtype
 from candelabra.graph import runner, trace, with_packed_operands
 from candelabra_clike import Source
@@ -176,3 +178,27 @@ def test_packing_without_its_kernel_declines(monkeypatch: pytest.MonkeyPatch) ->
     finally:
         panel_packing.cache_clear()
     assert not graph_of(compiled).prepared
+
+
+PROGRAM = """
+import candelabra as cd
+from candelabra import nn
+
+layer = nn.Conv2d(3, 20, 3)
+predict = cd.compile(lambda x: layer(x).relu())
+with cd.no_grad():
+    predict(cd.ones(1, 3, 8, 8))
+"""
+
+
+def test_packed_weights_are_explained(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """``candelabra explain --graph`` shows packing before the nodes that run at each call."""
+    (tmp_path / "program.py").write_text(PROGRAM)
+    assert main(["explain", "--graph", str(tmp_path / "program.py")]) == 0
+    lines = [line.strip() for line in capsys.readouterr().out.splitlines()]
+    first = next(i for i, line in enumerate(lines) if line.startswith("graph("))
+    assert lines[first].startswith("graph(a0: float32[1, 3, 8, 8], c0: float32[20, 3, 3, 3], c1: float32[20])")
+    assert lines[first + 1].startswith("p0: float32[")
+    assert "= packed(c0, <panels of " in lines[first + 1]
+    assert lines[first + 1].endswith("# program.py:6, once for each version")
+    assert ", p0)" in lines[first + 2] or ", [p0])" in lines[first + 2]

@@ -9,11 +9,13 @@ the version alone.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from threading import Lock
 
 from candelabra._annotations import Any, Final
 
 Cell = list[Any]
 """``[version]``, or ``[version, SharedMemory]``."""
+_lock: Final = Lock()
 MOST_CELLS: Final = 32
 """The cells of one memory, at most. Writes to memory that has more of them count as unseen."""
 
@@ -56,21 +58,24 @@ def _memory_of(cell: Cell) -> SharedMemory:
 def join_versions(cell: Cell, other: Cell) -> None:
     """Note that two tensors share memory, with these cells."""
     if cell is not other:
-        _memory_of(other).add(cell)
+        with _lock:
+            _memory_of(other).add(cell)
 
 
 def cell_of_data(cell: Cell) -> Cell:
     """Return the cell of ``tensor.data`` for that of ``tensor``: writes through either are seen by :func:`state`."""
-    memory = _memory_of(cell)
-    if memory.data is None or memory.data is cell:
-        memory.data = [0]
-        memory.add(memory.data)
-    return memory.data
+    with _lock:
+        memory = _memory_of(cell)
+        if memory.data is None or memory.data is cell:
+            memory.data = [0]
+            memory.add(memory.data)
+        return memory.data
 
 
 def expose(cell: Cell) -> None:
     """Note that others can write the memory of a tensor without a version: it is shared with another library."""
-    _memory_of(cell).unseen = True
+    with _lock:
+        _memory_of(cell).unseen = True
 
 
 def state(cell: Cell) -> Any:

@@ -97,10 +97,11 @@ def wrapped(name: str, operator: str, kernel: Kernel, own: Kernel | None, d: dty
     function: Any = build(record.name, names, lines, scope, f"native {name} {d.name}")
     function.in_c = kernel  # prepared launches are recorded from it, for calls that are not small
     function.is_small = "False" if own is None or not least else is_small(record, least, inplace)
-    if getattr(kernel, "packing", None) is not None:
+    packing = getattr(kernel, "packing", None)
+    if packing is not None:
         from candelabra_native.packing import packing_of_arrays
 
-        function.packing = packing_of_arrays(kernel.packing, function)
+        function.packing = packing_of_arrays(packing, function)
     if not inplace and getattr(kernel, "into", None) is not None:
         function.into = written_by(kernel, record, function.is_small, scope)
     return function  # type: ignore[no-any-return]

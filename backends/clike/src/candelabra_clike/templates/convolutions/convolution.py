@@ -172,7 +172,8 @@ class ConvolutionKernel:
     ) -> None:  # fmt: skip
         """Convolve."""
         engine = out.engine
-        launch = self.launch(engine, plan, engine.traits.serial or is_wide(out, w, x))
+        source = w.parts[filters] if isinstance(w, PackedFilters) else w
+        launch = self.launch(engine, plan, engine.traits.serial or is_wide(out, source, x))
         left = self.filters(engine, plan, w, filters)
         if bias is None:
             launch(plan.items, out.buffer, left, x.buffer, plan.first, *plan.numbers)
