@@ -62,7 +62,7 @@ SPECIAL = {
     "random_log_gamma": "m[:64], 0, 1", "random_poisson": "m[:64], 0, 1", "log_softmax": "m, 1", "softmax": "m, 1",
     "matmul": "p, u", "addmm": "p, u, p", "addmv": "x[:1024], m, y[:1024]", "addr": "m, x[:1024], y[:1024]",
     "baddbmm": "t, t, t", "addbmm": "t[0], t, t", "cross_product": "cd.rand(1 << 16, 3), cd.rand(1 << 16, 3), 1",
-    "where": "x > 0.5, y, z", "conv": "image, filters, (1, 1), (1, 1), (1, 1), False, (0, 0), 1", "linear": "p, u, d",
+    "where": "x > 0.5, y, z", "conv": "image, filters, None, *sizes", "linear": "p, u, d",
     "embedding": "m, rows, -1, False", "triangular_solution": "a, v, False, False", "linalg_lu_factor_ex": "b",
     "linalg_lstsq": "b[:, :128], v, 1e-6, 'gelsy'", "attention": "q, q + 1, q + 2, None, False, 0.2",
     "median_dim": "p, 1", "nanmedian_dim": "p, 1", "topk": "m, 8", "mean_class_loss": "scores, labels, -100",
