@@ -7,6 +7,7 @@ ARGS ?=
 # In the order of their requirements. A new distribution is added here, and its extra in core/pyproject.toml.
 DISTRIBUTIONS := core backends/arrayapi backends/cpu backends/clike backends/native backends/opencl backends/cuda nn distributed conformance
 METADATA := $(DISTRIBUTIONS:%=%/pyproject.toml)
+NAMES := $(patsubst %,candelabra-%,$(filter-out core,$(notdir $(DISTRIBUTIONS))))
 # Of the machine with the GPU, for cuda-wheels and cuda-kernels; and the distributions that its check installs.
 PYTHON_VERSION ?= 3.12
 PLATFORM ?= manylinux_2_28_x86_64
@@ -123,13 +124,20 @@ clean: ## remove the environments and what was built
 	rm -rf .venv .venv-peer .venv-intel .venv-tinygrad dist
 	rm -f backends/native/src/candelabra_native/*/*.so
 
+# Every distribution, editable, in the environment $(1), and the requirements $(2). They are built by one hatchling: an
+# isolated environment for each would take four times as long.
+define install
+@$(1)/bin/python -m pip install --quiet 'hatchling>=1.27'
+@$(1)/bin/python -m pip install --quiet --no-build-isolation --no-deps $(DISTRIBUTIONS:%=--editable ./%)
+@$(1)/bin/python -m pip install --quiet $(2) $(NAMES)
+endef
+
 # A stamp is newer than what it was made from. The packages are editable, so only metadata makes them stale.
 .venv/.packages: $(METADATA)
 	@echo "setup: .venv with $(DISTRIBUTIONS)"
 	@$(PYTHON) -m venv .venv
 	@.venv/bin/python -m pip install --quiet --upgrade 'pip>=25.1' # the first with --group
-	@.venv/bin/python -m pip install --quiet --editable './core[all,pocl]' \
-		$(patsubst %,--editable ./%,$(filter-out core,$(DISTRIBUTIONS)))
+	$(call install,.venv,'candelabra[all]' 'candelabra[pocl]')
 	@touch $@
 
 # The kernels of the device cpu: those of a short list, for this processor. Object files are kept, so that a change to one
@@ -157,8 +165,7 @@ clean: ## remove the environments and what was built
 	@echo "setup: .venv-intel with $(DISTRIBUTIONS) and Intel's OpenCL (a large download)"
 	@$(PYTHON) -m venv .venv-intel
 	@.venv-intel/bin/python -m pip install --quiet --upgrade 'pip>=25.1'
-	@.venv-intel/bin/python -m pip install --quiet --group intel --editable './core[all,intel]' \
-		$(patsubst %,--editable ./%,$(filter-out core,$(DISTRIBUTIONS)))
+	$(call install,.venv-intel,'candelabra[all]' 'candelabra[intel]' --group intel)
 	@touch $@
 
 .venv-peer/.%: pyproject.toml
@@ -178,6 +185,5 @@ clean: ## remove the environments and what was built
 
 .venv-peer/.packages: .venv-peer/.peer $(METADATA)
 	@echo "setup: .venv-peer with $(DISTRIBUTIONS)"
-	@.venv-peer/bin/python -m pip install --quiet --editable './core[all]' \
-		$(patsubst %,--editable ./%,$(filter-out core,$(DISTRIBUTIONS)))
+	$(call install,.venv-peer,'candelabra[all]')
 	@touch $@
