@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from candelabra.dtypes import float32, float64
+from candelabra.errors import BackendError
 from candelabra_clike import Launch, Source, StridedArray
 from candelabra_clike.kernels import table
+from candelabra_clike.source import writes
 from candelabra_native import engine as engine_module
-from candelabra_native import wrapping
+from candelabra_native import finding, wrapping
 from candelabra_native.arrays import Unsuitable, dense
 from candelabra_native.engine import NativeEngine
 from candelabra_native.finding import Missing
@@ -132,3 +135,27 @@ def test_missing_kernels_are_searched_again_on_request(monkeypatch: pytest.Monke
         engine.compile(source)
     engine.forget_missing()
     assert engine.compile(source).__name__ == "never_compiled"
+
+
+def test_kept_kernels_are_those_of_one_compiler_and_level(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Another compiler, another level of the processor or another source has files of its own."""
+    places = []
+
+    def compile_unit(sources: list[Source], level: str, to: Path) -> Path:
+        places.append(to)
+        raise BackendError("nothing is compiled here")
+
+    monkeypatch.setattr(finding, "cache_folder", lambda name: tmp_path / name)
+    monkeypatch.setattr(finding.compiling, "compile_unit", compile_unit)
+    monkeypatch.setattr(finding, "may_compile", lambda: True)
+    monkeypatch.delenv(finding.VARIABLE, raising=False)
+    first, second = (Source(f"put_{i}", (writes("out", "i32"),), f"out[GLOBAL_ID] = {i};") for i in (101, 102))
+    for version, level, source in (("a", "x", first), ("b", "x", first), ("a", "y", first), ("a", "x", second)):
+        monkeypatch.setattr(finding.compiling, "version", lambda version=version: version)
+        monkeypatch.setattr(finding, "level", lambda level=level: level)
+        finding.folder.cache_clear()
+        with pytest.raises(BackendError, match="nothing is compiled here"):
+            finding.find(source)
+    finding.folder.cache_clear()
+    assert len(set(places)) == 4
+    assert [place.parent.name for place in places] == ["x", "x", "y", "x"]

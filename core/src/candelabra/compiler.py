@@ -11,7 +11,7 @@ from functools import wraps
 
 from candelabra._annotations import Any
 from candelabra._compile.calling import CompiledFunction, forced_eager, forget_programs, without_recompiling
-from candelabra._dispatch.tracing import is_compiling, outside_graph
+from candelabra._dispatch.tracing import is_compiling, outside_graph, untraced
 
 STANCES = ("default", "force_eager", "eager_on_recompile", "fail_on_recompile")
 
@@ -120,6 +120,25 @@ def allow_in_graph(fn: Any) -> Any:
     return fn
 
 
+def nested_compile_region(fn: Any = None) -> Any:
+    """Return ``fn``, without one a decorator: regions that a compiled function calls are parts of its graph."""
+    return (lambda function: function) if fn is None else fn
+
+
+def assume_constant_result(fn: Any) -> Any:
+    """Return a function whose results are constants of the compiled functions that call it: it runs while recording
+    only, and may do what no graph can repeat, such as reading a value.
+    """
+
+    @wraps(fn)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        with untraced():
+            return fn(*args, **kwargs)
+
+    call._opaque_to_compile = True  # type: ignore[attr-defined]  # nothing of it is guarded
+    return call
+
+
 is_dynamo_compiling: Callable[[], bool] = is_compiling
 
 
@@ -143,8 +162,8 @@ def list_backends(exclude_tags: Any = ()) -> list[str]:
 
 
 __all__ = [
-    "allow_in_graph", "compile", "cudagraph_mark_step_begin", "disable", "is_compiling", "is_dynamo_compiling",
-    "is_exporting", "list_backends", "reset", "set_stance",
+    "allow_in_graph", "assume_constant_result", "compile", "cudagraph_mark_step_begin", "disable", "is_compiling",
+    "is_dynamo_compiling", "is_exporting", "list_backends", "nested_compile_region", "reset", "set_stance",
 ]  # fmt: skip
 
 

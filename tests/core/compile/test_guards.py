@@ -339,10 +339,30 @@ def test_controls_of_the_compiler() -> None:
     assert disabled(cd.ones(1)).item() == 2
     assert cd.compiler.disable(cd.compile(scaled)) is scaled
     assert cd.compiler.allow_in_graph(scaled) is scaled
+    assert cd.compiler.nested_compile_region(scaled) is cd.compiler.nested_compile_region()(scaled) is scaled
     assert not cd.compiler.is_dynamo_compiling()
     assert not cd.compiler.is_exporting()
     assert cd.compiler.list_backends() == ["candelabra"]
     cd.compiler.cudagraph_mark_step_begin()
+
+
+def test_results_that_are_assumed_to_be_constant() -> None:
+    """A function whose result is assumed to be constant may read values; it runs while recording only."""
+    calls = []
+
+    @cd.compiler.assume_constant_result
+    def largest(x: cd.Tensor) -> tuple[float, cd.Tensor]:
+        calls.append(1)
+        return x.max().item(), x * 2
+
+    def scale(x: cd.Tensor) -> cd.Tensor:
+        number, tensor = largest(x)
+        return x * number + tensor
+
+    compiled = cd.compile(scale, fullgraph=True)
+    assert [compiled(cd.full((2,), i)).tolist() for i in (2.0, 3.0, 5.0)] == [[8, 8], [10, 10], [14, 14]]
+    assert len(calls) == 1
+    assert largest(cd.ones(1))[0] == 1.0
 
 
 def test_default_device_and_dtype() -> None:

@@ -21,7 +21,7 @@ Compile = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
 def observed(value: Any) -> Any:
-    """Return what a user sees of a value, in Python's numbers and containers."""
+    """Return a value with Python's numbers in place of tensors: dtype, requires_grad, elements, gradient."""
     if isinstance(value, cd.Tensor):
         gradient = None if not value.is_leaf or value.grad is None else value.grad.tolist()
         return str(value.dtype), value.requires_grad, value.tolist(), gradient
@@ -267,17 +267,17 @@ def changed_dataclass(compile: Compile) -> Iterator[Any]:
 def changed_arguments(compile: Compile) -> Iterator[Any]:
     """Containers among the arguments that the function fills."""
 
-    def f(x: cd.Tensor, found: dict[str, Any], log: list[Any]) -> cd.Tensor:
-        found["y"] = x * 2
+    def f(x: cd.Tensor, table: dict[str, Any], log: list[Any]) -> cd.Tensor:
+        table["y"] = x * 2
         log[:] = [x + 1]
         return x
 
     compiled = compile(f)
     for i in range(4):
-        found: dict[str, Any] = {}
+        table: dict[str, Any] = {}
         log: list[Any] = []
-        yield compiled(ones() * i, found, log)
-        yield found, log
+        yield compiled(ones() * i, table, log)
+        yield table, log
 
 
 def functions_and_generators(compile: Compile) -> Iterator[Any]:
@@ -445,7 +445,7 @@ PROGRAMS = [
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
 def test_program(program: Callable[[Compile], Iterator[Any]]) -> None:
-    """The compiled form gives what the function gives."""
+    """The compiled form has the results and the effects of the function."""
     eager = [observed(value) for value in program(lambda function: function)]
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "candelabra.compile", UserWarning)
@@ -456,8 +456,8 @@ def test_dataclasses_are_one_kind() -> None:
     """New objects of a dataclass, whose numbers are equal, are calls of one kind."""
     compiled = cd.compile(lambda pair: Pair(pair.a * pair.scale, pair.b), fullgraph=True)
     for i in range(3):
-        found = compiled(Pair(ones() * i, "b"))
-        assert (type(found), found.a.tolist(), found.b, found.scale) == (Pair, [2 * i] * 2, "b", 2.0)
+        pair = compiled(Pair(ones() * i, "b"))
+        assert (type(pair), pair.a.tolist(), pair.b, pair.scale) == (Pair, [2 * i] * 2, "b", 2.0)
     assert len(compiled.programs) == 1
 
 
@@ -475,7 +475,7 @@ def test_breaks_are_named() -> None:
         lambda: ones() * next(numbers)
     )
     assert "draws random numbers from a generator of Python or NumPy" in breaking(lambda: ones() * random.random())
-    assert "changes a container among its arguments" in breaking(lambda found: found.append(1), [])
+    assert "changes a container among its arguments" in breaking(lambda log: log.append(1), [])
     assert "returns a function, which each call creates anew" in breaking(lambda x: lambda: x, ones())
     assert "a hook runs in the backward pass" in breaking(next_hooks, ones(requires_grad=True))
     assert "the backward pass raises VersionMismatch" in breaking(

@@ -311,7 +311,7 @@ class TracedCall:
         return out
 
     def _results(self, out: Any) -> tuple[list[Any], TreeSpec, list[Result]]:
-        """Return the leaves and the structure of what the function has returned, and how to make its tensors.
+        """Return the leaves and the structure of a result, and how to make its tensors.
 
         Containers that the function refers to are leaves: every call returns them.
         """

@@ -27,19 +27,19 @@ class Attributes:
         self.is_leaf = is_leaf
 
 
-def _flatten(found: Attributes) -> tuple[list[Any], Any]:
-    value, cls = found.value, type(found.value)
+def _flatten(container: Attributes) -> tuple[list[Any], Any]:
+    value, cls = container.value, type(container.value)
     slots = [name for name in cls.__dataclass_fields__ if isinstance(getattr(cls, name, None), MemberDescriptorType)]
     names = (*getattr(value, "__dict__", ()), *(name for name in slots if hasattr(value, name)))
-    return [_with_attributes(getattr(value, name), found.is_leaf) for name in names], (cls, names)
+    return [_with_attributes(getattr(value, name), container.is_leaf) for name in names], (cls, names)
 
 
 def _unflatten(children: Iterable[Any], context: Any) -> Any:
     cls, names = context
-    made = object.__new__(cls)
+    instance = object.__new__(cls)
     for name, child in zip(names, children, strict=True):
-        object.__setattr__(made, name, child)
-    return made
+        object.__setattr__(instance, name, child)
+    return instance
 
 
 register_pytree_node(Attributes, _flatten, _unflatten)
@@ -70,8 +70,8 @@ def flattened(tree: Any, is_leaf: Leaf = None) -> tuple[list[Any], TreeSpec]:
 
 def classes_in(spec: TreeSpec) -> set[type]:
     """Return the dataclasses of a structure."""
-    found = {spec.context[0]} if spec.type is Attributes else set[type]()
-    return found.union(*map(classes_in, spec.children_specs))
+    here = {spec.context[0]} if spec.type is Attributes else set[type]()
+    return here.union(*map(classes_in, spec.children_specs))
 
 
 def is_same(leaves: Sequence[Any], spec: TreeSpec, tree: Any) -> bool:

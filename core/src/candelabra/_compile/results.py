@@ -54,12 +54,12 @@ Result = Same | Viewed | Alias | New | ViewOfResult
 
 
 def results_of(tensors: list[Tensor], recorder: Recorder) -> list[Result]:
-    """Return how to make each tensor of a result. What cannot be made is a break of the trace."""
+    """Return how to make each tensor of a result. What cannot be earlier is a break of the trace."""
     objects = {id(tensor): value for value, tensor in recorder.external.items()}
     cells = {id(tensor._counter): value for value, tensor in recorder.external.items()}
     first = {id(tensor): position for position, tensor in reversed([*enumerate(tensors)])}
     found: list[Result] = []
-    made: list[tuple[int, Tensor]] = []
+    earlier: list[tuple[int, Tensor]] = []
     for position, tensor in enumerate(tensors):
         tensor._fresh()
         if first[id(tensor)] < position:
@@ -67,8 +67,8 @@ def results_of(tensors: list[Tensor], recorder: Recorder) -> list[Result]:
         elif _is_view_of(tensor, first) and id(tensor._base) not in objects:
             found.append(ViewOfResult(first[id(tensor._base)], chain_of(tensor)))
         else:
-            found.append(_result(tensor, objects, cells, recorder, made))
-            made.append((position, tensor))
+            found.append(_result(tensor, objects, cells, recorder, earlier))
+            earlier.append((position, tensor))
     return found
 
 
@@ -76,7 +76,7 @@ def _is_view_of(tensor: Tensor, results: dict[int, int]) -> bool:
     """Return whether a tensor is a view of a result that its chain of view operators makes again."""
     if not tensor._keys & VIEW or id(tensor._base) not in results:
         return False
-    recorded = tensor._base._node is None or tensor._node is not None  # else it was made under no_grad(), or cut off
+    recorded = tensor._base._node is None or tensor._node is not None  # else it was earlier under no_grad(), or cut off
     return recorded or is_cut(tensor)
 
 
@@ -85,9 +85,9 @@ def _result(
     objects: dict[int, Value],
     cells: dict[int, Value],
     recorder: Recorder,
-    made: list[tuple[int, Tensor]],
+    earlier: list[tuple[int, Tensor]],
 ) -> Result:
-    """Return how to make a tensor that is no view of a result. ``made``: those before it, with their positions."""
+    """Return how to make a tensor that is no view of a result. ``earlier``: those before it, with their positions."""
     if id(tensor) in objects:
         return Same(objects[id(tensor)])
     if tensor._keys & VIEW and id(tensor._base) in objects:
@@ -104,7 +104,7 @@ def _result(
         if differentiable or tensor._payload is not recorder.external[outside]._payload:
             recorder.note_break("the function returns a part of a tensor from outside that is no view of it")
         return Alias(outside, keys)
-    shares = next((i for i, other in made if other._counter is tensor._counter), -1)
+    shares = next((i for i, other in earlier if other._counter is tensor._counter), -1)
     return New(value, keys, shares, differentiable, tensor._counter[0])
 
 
