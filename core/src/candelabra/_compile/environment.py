@@ -240,7 +240,8 @@ class Environment:
 
 def _state_of_generator(value: Any) -> str | None:
     """Return the state of a generator of Python or NumPy, or of the one that a method belongs to; None for others."""
-    value = getattr(value, "__self__", value)
+    if not hasattr(type(value), "__getattr__"):  # whose code might run otherwise
+        value = getattr(value, "__self__", value)
     if type(value).__module__ == "random":
         return repr(value.getstate())
     if type(value).__module__.startswith("numpy.random"):
