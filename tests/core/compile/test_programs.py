@@ -220,11 +220,10 @@ def iterator_as_an_argument(compile: Compile) -> Iterator[Any]:
 
 def python_numbers(compile: Compile) -> Iterator[Any]:
     """Random numbers of Python's and NumPy's generators, the global ones and others."""
-    random.seed(0)
-    np.random.seed(0)
-    one, other = np.random.default_rng(0), random.Random(0)
-    for draw in (random.random, lambda: float(np.random.rand()), lambda: float(one.random()), lambda: other.random()):
-        compiled = compile(lambda x, draw=draw: x * draw())
+    for seed in (random.seed, np.random.seed):
+        seed(0)
+    for draw in (random.random, np.random.random_sample, np.random.default_rng(0).random, random.Random(0).random):
+        compiled = compile(lambda x, draw=draw: x * float(draw()))
         for _ in range(3):
             yield compiled(ones())
 
@@ -474,7 +473,8 @@ def test_breaks_are_named() -> None:
     assert "depends on 'numbers' of <lambda>, an iterator, whose position no guard sees" in breaking(
         lambda: ones() * next(numbers)
     )
-    assert "draws random numbers from a generator of Python or NumPy" in breaking(lambda: ones() * random.random())
+    draw = random.random
+    assert "draws random numbers from a generator of Python or NumPy" in breaking(lambda: ones() * draw())
     assert "changes a container among its arguments" in breaking(lambda log: log.append(1), [])
     assert "returns a function, which each call creates anew" in breaking(lambda x: lambda: x, ones())
     assert "a hook runs in the backward pass" in breaking(next_hooks, ones(requires_grad=True))

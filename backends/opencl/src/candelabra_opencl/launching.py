@@ -178,7 +178,8 @@ class OpenCLKernel:
         def thread_kernel() -> Any:
             if self.engine.forked:
                 self.engine.synchronize()  # it raises
-            thread.kernel = kernel = _cl.Kernel(self.program, self.name)
+            kernel: Any = _cl.Kernel(self.program, self.name)
+            thread.kernel = kernel
             if packed:
                 kernel._set_arg_buf_multi(packed)
             return kernel

@@ -239,7 +239,9 @@ class Environment:
 
 
 def _state_of_generator(value: Any) -> str | None:
-    """Return what the next numbers of a generator of Python or NumPy depend on; None for another object."""
+    """Return the state of a generator of Python or NumPy, or of the one that a method belongs to; None for others."""
+    if not hasattr(type(value), "__getattr__"):  # whose code might run otherwise
+        value = getattr(value, "__self__", value)
     if type(value).__module__ == "random":
         return repr(value.getstate())
     if type(value).__module__.startswith("numpy.random"):
