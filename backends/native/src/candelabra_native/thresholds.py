@@ -10,6 +10,7 @@ So the last bits of a result may depend on its size; the README of this distribu
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final
 
@@ -62,7 +63,7 @@ OPERATORS: Final[dict[str, int | None]] = {
 }  # fmt: skip
 """The operators whose size differs from their family's. The in-place form has the size of the other."""
 
-DOUBLE: Final[dict[str, int | None]] = {
+DOUBLE: Final[Mapping[str, int | None]] = {
     "sin": 1 << 9, "cos": 1 << 9, "tan": 1 << 14, "exp": 1 << 15,
 } | dict.fromkeys(
     ("asin", "acos", "atan", "atan2", "sinh", "cosh", "asinh", "acosh", "atanh", "exp2", "expm1", "log1p"), 1 << 16

@@ -58,7 +58,7 @@ full_overloads = overloads("full", full_inferred, method=False)
 
 def in_range(value: Number, d: DType) -> Number:
     """Return a number as a value of the dtype; see :func:`number_for`. The record refuses other objects."""
-    return number_for(value, d) if isinstance(value, NUMBERS) else value  # type: ignore[no-any-return]
+    return number_for(value, d) if isinstance(value, NUMBERS) else value
 
 
 def number_of(value: Number | Tensor) -> Number:
