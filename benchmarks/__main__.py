@@ -1,13 +1,14 @@
 """Measure candelabra and PyTorch in turns, each in its own process, and print the ratios (``make bench``).
 
-Usage: ``python -m benchmarks [--operators] [--peer PYTHON] [--rounds N] [--only TEXT] [--json FILE]``. With
-``--operators``: ``[--limit RATIO] [--small] [--gradients] [--one-thread]``.
+Usage: ``python -m benchmarks [--operators] [--peer PYTHON] [--rounds N] [--only TEXT] [--json FILE]
+[--report FILE]``. With ``--operators``: ``[--limit RATIO] [--small] [--gradients] [--one-thread]``.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -16,9 +17,10 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from benchmarks import operators
+from benchmarks import operators, report
 from benchmarks.cases import CASES, Case
 from benchmarks.fused import FUSED
+from benchmarks.machine import load
 from benchmarks.processor import PROCESSOR
 from benchmarks.sides import Side
 from benchmarks.transforms import TRANSFORMS
@@ -64,13 +66,20 @@ def every_operator(arguments: argparse.Namespace) -> int:
     return 0 if operators.show(rows, unmeasured, arguments.limit) else 1
 
 
+def version_of(peer: str) -> str:
+    """Return the version of PyTorch and its number of threads."""
+    program = "import torch; print(f'PyTorch {torch.__version__}, {torch.get_num_threads()} threads')"
+    return subprocess.run([peer, "-c", program], capture_output=True, text=True, check=True).stdout.strip()
+
+
 def main() -> int:
-    """Measure and print the times and, with ``--json``, write them to a file."""
+    """Measure and print the times and, with ``--json`` or ``--report``, write them to a file."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--peer", default=".venv-peer/bin/python", help="a Python with PyTorch")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", default="", help="cases whose name contains this, or whose group is this")
     parser.add_argument("--json", help="write the figures to this file")
+    parser.add_argument("--report", help="write a page of Markdown to this file")
     parser.add_argument("--operators", action="store_true", help="every operator at its natural large size")
     parser.add_argument("--limit", type=float, default=operators.LIMIT, help="the ratio beyond which they are listed")
     parser.add_argument("--small", action="store_true", help="operators on some 64 elements")
@@ -85,8 +94,11 @@ def main() -> int:
         if arguments.only in case.name or arguments.only == case.group
     ]
     own, peer = Side(sys.executable, "candelabra"), Side(arguments.peer, "torch")
+    before = load()
     results = measure(cases, own, peer, arguments.rounds)
     kept = show(results)
+    if arguments.report:
+        report.write(Path(arguments.report), results, version_of(arguments.peer), (before, load()))
     if arguments.json:
         rows = [{"case": r["case"].name, "ours_us": r["ours"] * 1e6, "peer_us": r["peer"] * 1e6} for r in results]
         Path(arguments.json).write_text(json.dumps(rows, indent=1) + "\n")

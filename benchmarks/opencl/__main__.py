@@ -21,6 +21,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
+from benchmarks.machine import load, processor
 from benchmarks.opencl.cases import BATCHES, CASES, SIZES, Compared
 from benchmarks.opencl.report import PEERS, Measured, slug_of, write
 from benchmarks.sides import Side
@@ -74,21 +75,6 @@ def version_of(peer: str, python: str) -> str:
         return ""
     process = subprocess.run([python, "-c", VERSIONS[peer]], capture_output=True, text=True, check=False)
     return process.stdout.strip()
-
-
-def processor() -> str:
-    """Return the processor's name."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor() or platform.machine()
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.machine()
-
-
-def load() -> float:
-    """Return the machine's load over the last minute, or 0 if the system does not report it."""
-    return os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
 
 
 def compare(case: Compared, own: Side, peer: Side | None, arguments: argparse.Namespace) -> Measured:
