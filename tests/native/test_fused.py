@@ -29,6 +29,20 @@ def test_a_chain_of_any_layout(layout: str) -> None:
     assert programs.check(programs.chain, *programs.LAYOUTS[layout](CPU)) == [9]
 
 
+@pytest.mark.parametrize("first", ["contiguous", "transposed"])
+def test_results_of_two_layouts(first: str) -> None:
+    """One kernel writes a contiguous and a transposed result: tiles transpose what they read only."""
+    x, y = programs.LAYOUTS["transposed"](CPU)
+    assert [x.exp().is_contiguous(), (y + x).is_contiguous()] == [False, True]
+
+    def program(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        grown = x.exp()
+        total = y + grown
+        return (total, grown) if first == "contiguous" else (grown, total)
+
+    assert programs.check(program, x, y) == [2]
+
+
 @pytest.mark.parametrize("d", [cd.float32, cd.float64], ids=str)
 @pytest.mark.parametrize("size", [1, 8, 80])
 def test_results_in_place_of_scans(size: int, d: dtype) -> None:

@@ -278,7 +278,7 @@ def serial_schedule(
         outer *= n
     if band_dim is not None:
         bands = -(-sizes[-2] // tile_size(nest))
-        return tiles(nest, rank, tile_kinds(rows) or inner), outer // sizes[-2] * bands, dims
+        return tiles(nest, rank, tile_kinds(rows, len(nest.outputs)) or inner), outer // sizes[-2] * bands, dims
     segments, width, rows_per_item = 1, last, max(1, CHUNK // last)
     if last >= 2 * CHUNK:
         segments, width = -(-last // CHUNK), CHUNK
@@ -300,12 +300,12 @@ def tiled_dim(rows: tuple[Shape, ...]) -> int | None:
     return None if best is None else best[1]
 
 
-def tile_kinds(rows: tuple[Shape, ...]) -> tuple[int, ...] | None:
-    """Return the kinds of stride of all arrays, the output first, if each is contiguous along one of the two last dims
-    or constant along the last one, and the output along the last one.
+def tile_kinds(rows: tuple[Shape, ...], outputs: int) -> tuple[int, ...] | None:
+    """Return the kinds of stride of all arrays, the outputs first, if each is contiguous along one of the two last dims
+    or constant along the last one, and every output along the last one: only arrays that are read have transposed tiles.
     """
     kinds = tuple(r[-1] if r[-1] in (HOISTED, UNIT) else TRANSPOSED if r[-2] == 1 and r[-1] > 1 else STEP for r in rows)
-    return kinds if kinds[0] == UNIT and STEP not in kinds else None
+    return kinds if set(kinds[:outputs]) == {UNIT} and STEP not in kinds else None
 
 
 def move_before_last(values: Shape, dim: int) -> Shape:
