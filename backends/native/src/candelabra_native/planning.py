@@ -274,7 +274,11 @@ class PlanBuilder:
             spec, at = value.spec, self.positions[value]
             assert spec is not None
             scope |= {f"SHAPE{i}": spec.shape, f"DTYPE{i}": TO_NUMPY[spec.dtype], f"STRIDES{i}": _in_bytes(value)}
-            results.append(f"ndarray(SHAPE{i}, DTYPE{i}, {names[at.block]}, {at.offset}, STRIDES{i})")
+            memory = names[at.block]
+            if at.offset:  # the offsets of views count from the first element of an array of the whole block
+                scope[f"WHOLE{i}"] = (at.block.nbytes // spec.dtype.itemsize,)
+                memory = f"ndarray(WHOLE{i}, DTYPE{i}, {memory})"
+            results.append(f"ndarray(SHAPE{i}, DTYPE{i}, {memory}, {at.offset}, STRIDES{i})")
         lines.append(f"return {', '.join(results)}")
         function = build("plan", "arrays", lines, scope, f"native plan of {len(self.launches)} launches")
         function.takes_list = True  # type: ignore[attr-defined]  # the graph's function asks for it

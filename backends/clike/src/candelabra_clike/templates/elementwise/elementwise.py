@@ -302,7 +302,7 @@ def tiled_dim(rows: tuple[Shape, ...]) -> int | None:
 
 def tile_kinds(rows: tuple[Shape, ...], outputs: int) -> tuple[int, ...] | None:
     """Return the kinds of stride of all arrays, the outputs first, if each is contiguous along one of the two last dims
-    or constant along the last one, and every output along the last one: only arrays that are read have transposed tiles.
+    or constant along the last one, and every output along the last one: tiles transpose only arrays that are read.
     """
     kinds = tuple(r[-1] if r[-1] in (HOISTED, UNIT) else TRANSPOSED if r[-2] == 1 and r[-1] > 1 else STEP for r in rows)
     return kinds if set(kinds[:outputs]) == {UNIT} and STEP not in kinds else None
