@@ -1,4 +1,4 @@
-"""The property of compiled calls: the core's runner passes, and a device's compiler that is wrong fails."""
+"""The properties of compiled calls: the core's runner passes, and a device's compiler that is wrong fails."""
 
 from __future__ import annotations
 
@@ -20,6 +20,23 @@ from tests.conformance.failing import messages
 def test_the_runner_is_right(operator: str) -> None:
     """Calls that run as graphs pass on the reference device."""
     assert messages(operator, "compiled", level=3) == []
+
+
+@pytest.mark.parametrize("property", ["compiled-gradient", "compiled-backward"])
+@pytest.mark.parametrize("operator", ["mul", "softmax", "var_mean", "matmul"])
+def test_gradients_of_the_runner_are_right(operator: str, property: str) -> None:
+    """Gradients through graphs pass on the reference device: real and complex, in every layout."""
+    assert messages(operator, property, level=3) == []
+
+
+@pytest.mark.parametrize("property", ["compiled-gradient", "compiled-backward"])
+def test_a_cotangent_that_is_taken_for_a_constant_is_found(property: str) -> None:
+    """A compiler whose graphs return the results of their first run fails when the cotangents change their sign."""
+    with installed(load()["compiled-graphs-run-once"].make()) as context:
+        (case,) = plan(context, operators=("tanh",), level=2, patterns=[f"tanh/{property}/float32/*"])
+        found = run_case(context, case, explained=False)
+    assert found.verdict in BAD
+    assert "in the call that runs the graph again: gradient 0" in found.message
 
 
 def test_a_wrong_compiler_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -61,7 +78,7 @@ def test_operators_that_break() -> None:
 def programs(backend: Mirror) -> dict[Case, str]:
     """Return the verdicts of the cases of several operators on a device. Every quick run has these cases."""
     with installed(backend) as context:
-        cases = plan(context, level=2, operators=(DEVICE,), patterns=["device/compiled/*"])
+        cases = plan(context, level=2, operators=(DEVICE,), patterns=["device/compiled*/*"])
         assert set(cases) == quick_of(context, cases)
         return {case: run_case(context, case, explained=False).verdict for case in cases}
 
@@ -70,6 +87,7 @@ def programs(backend: Mirror) -> dict[Case, str]:
 def test_programs_of_the_runner_are_right(mutable: bool) -> None:
     """Programs of several operators pass where the core runs the graphs, also of immutable arrays."""
     found = programs(Mirror("compiles_nothing", mutable=mutable))
+    assert {case.property for case in found} == {"compiled", "compiled-gradient"}
     assert {case.layout for case in found} == {"pointwise", "rows", "product", "written", "drawn"}
     assert set(found.values()) == {PASSED}
 

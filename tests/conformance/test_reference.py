@@ -24,6 +24,8 @@ NUMBERS = frozenset({"bits", "result", "sizes", "special", "value"})
 """The properties whose results depend on the instructions of the processor. ``make test-levels`` tries them again."""
 DERIVATIVES = frozenset({"gradient", "gradient2", "tangent"})
 """The properties of derivatives. They are compared with finite differences, which are less exact than any processor."""
+COMPILED = frozenset({"compiled-backward", "compiled-gradient"})
+"""The properties of gradients through compiled calls. Each traces and runs the samples of an operator several times."""
 ALWAYS = frozenset({"gradient", "special", "value"})
 """The properties that are tried for every operator, on contiguous memory."""
 
@@ -66,7 +68,14 @@ def test_the_derivatives_of_the_reference_are_right(operator: str) -> None:
 def test_the_reference_conforms(operator: str) -> None:
     """Transforms, in-place forms, errors, layouts and all other properties hold, without expected failures."""
     cases = each_once(plan(context(), operators=[operator]))
-    check([case for case in cases if case.property not in NUMBERS | DERIVATIVES])
+    check([case for case in cases if case.property not in NUMBERS | DERIVATIVES | COMPILED or operator == DEVICE])
+
+
+@pytest.mark.parametrize("operator", sorted(n for n in CHOSEN if has_gradient(OPERATORS[n]))[::8])
+def test_gradients_of_compiled_calls_are_those_of_eager_ones(operator: str) -> None:
+    """Backward passes of compiled calls, and in compiled functions, have the gradients of eager calls."""
+    cases = plan(context(), level=2, operators=[operator], patterns=[f"*/{name}/*" for name in COMPILED])
+    check((case for case in cases if case.property in COMPILED), least=len(COMPILED))
 
 
 @pytest.mark.thorough

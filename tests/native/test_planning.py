@@ -218,14 +218,14 @@ def steps(x: Tensor, w: Tensor, v: Tensor) -> Tensor:
     return (x @ gradient).mul_(2).add_(loss.detach())
 
 
-def parts(x: Tensor, w: Tensor, v: Tensor) -> tuple[Tensor, ...]:
-    """Return a part of a plan's result, and views of the part that are made after the plan."""
-    part = F.softmax(x @ v, 1)[3:, 1:]
+def cut_result(x: Tensor, w: Tensor, v: Tensor) -> tuple[Tensor, ...]:
+    """Return a slice of a plan's result, and views of the slice that are made after the plan."""
+    rows = F.softmax(x @ v, 1)[3:, 1:]
     z = x.index_add(0, cd.arange(len(x)), x)
-    return z, part.t(), part[2], part
+    return z, rows.t(), rows[2], rows
 
 
-PROGRAMS: dict[str, Callable[..., Any]] = {"block": block, "between": between, "parts": parts, "steps": steps}
+PROGRAMS: dict[str, Callable[..., Any]] = {"block": block, "between": between, "cut_result": cut_result, "steps": steps}
 
 
 @pytest.fixture

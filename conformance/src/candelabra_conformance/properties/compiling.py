@@ -50,7 +50,7 @@ def compiled(context: Context, op: Operator[..., Any], d: dtype, layout: str) ->
         args, kwargs = _placed(context, sample, layout)
         results = []
         for turn in TURNS:
-            with _breaks_allowed():
+            with breaks_allowed():
                 results.append(form(args, kwargs))
                 values = determined(sample, results[-1], context.reference)
             try:
@@ -81,7 +81,7 @@ def compiled_inplace(context: Context, op: Operator[..., Any], d: dtype, layout:
         form = cd.compile(function)
         for turn in TURNS:
             args, kwargs = _placed(context, sample, layout)
-            with _breaks_allowed():
+            with breaks_allowed():
                 form(
                     args[0], [to_device(to_host(a), context.instance) if a is args[0] else a for a in args[1:]], kwargs
                 )
@@ -107,7 +107,7 @@ def compiled_draws(context: Context, op: CallableRecord, d: dtype, layout: str) 
         form = cd.compile(function)
         eager = _drawn(context, sample, layout, function)
         for turn, due, got in zip(TURNS, eager, _drawn(context, sample, layout, form), strict=True):
-            if not all(map(_near, got, due)):
+            if not all(map(near, got, due)):
                 raise Failure(f"in the call {turn}: the random numbers are not those of the eager call", sample, layout)
         ran = ran or bool(form.programs)
     if not ran:
@@ -117,7 +117,7 @@ def compiled_draws(context: Context, op: CallableRecord, d: dtype, layout: str) 
 def _drawn(context: Context, sample: Sample, layout: str, function: Any) -> list[list[Array]]:
     """Return the tensors of a call's result and of its arguments, for a call of each turn after one seed."""
     found = []
-    with fork_rng(), context.device, _breaks_allowed():
+    with fork_rng(), context.device, breaks_allowed():
         cd.manual_seed(SEED)
         for _ in TURNS:
             args, kwargs = _placed(context, sample, layout)
@@ -126,7 +126,7 @@ def _drawn(context: Context, sample: Sample, layout: str, function: Any) -> list
     return found
 
 
-def _near(got: Array, due: Array) -> bool:
+def near(got: Array, due: Array) -> bool:
     """Return whether two draws are equal up to the rounding of computations that follow the draw."""
     if got.shape != due.shape or got.dtype != due.dtype:
         return False
@@ -139,7 +139,7 @@ def _near(got: Array, due: Array) -> bool:
 
 
 @contextmanager
-def _breaks_allowed() -> Iterator[None]:
+def breaks_allowed() -> Iterator[None]:
     """Ignore the warning that what a graph cannot repeat runs eagerly."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "candelabra.compile", UserWarning)
@@ -181,13 +181,14 @@ PROGRAMS: Final[dict[str, Callable[[Tensor, Tensor], Any]]] = {
 """Functions of two matrices by name, which stands in the place of the layout in the ids of cases."""
 
 
-def _programs(context: Context) -> Iterator[Axis]:
+def of_programs(context: Context) -> Iterator[Axis]:
+    """Yield :data:`PROGRAMS`, in the first floating dtype."""
     floating = next((d for name in MAIN[:4] if context.computes(d := BY_NAME[name])), None)
     for name in PROGRAMS if floating is not None else ():
         yield Axis(floating, name, 2)
 
 
-@device_property("compiled", _programs)
+@device_property("compiled", of_programs)
 def compiled_programs(context: Context, d: dtype, layout: str) -> None:
     """A function of several operators gives the results, the writes and the draws of eager calls when it is traced and
     whenever its graph runs on other values. All results exist at once, and are read last."""
@@ -196,7 +197,7 @@ def compiled_programs(context: Context, d: dtype, layout: str) -> None:
         form = cd.compile(PROGRAMS[layout])
         eager = _turns(context, PROGRAMS[layout], d, placement)
         for turn, due, got in zip(TURNS, eager, _turns(context, form, d, placement), strict=True):
-            if not all(_near(to_host(a), to_host(b)) for a, b in zip(got, due, strict=True)):
+            if not all(near(to_host(a), to_host(b)) for a, b in zip(got, due, strict=True)):
                 raise Failure(f"on {placement} tensors, in the call {turn}: other values come out than of eager calls")
         ran = ran or bool(form.programs)
     if not ran:
@@ -205,12 +206,17 @@ def compiled_programs(context: Context, d: dtype, layout: str) -> None:
 
 def _turns(context: Context, function: Callable[..., Any], d: dtype, placement: str) -> list[list[Tensor]]:
     """Return the results and the arguments of a call for each turn, on different values, after one seed."""
-    random = np.random.Generator(np.random.Philox(SEED))
     found = []
-    with fork_rng(), context.device, _breaks_allowed():
+    with fork_rng(), context.device, breaks_allowed():
         cd.manual_seed(SEED)
-        for _ in TURNS:
-            values = np.round(random.uniform(-1, 1, (2, 5, 7)) * 8) / 8  # exact in every dtype
-            arguments = [to_layout(each.astype(host_dtype(d)), placement, context.instance) for each in values]
+        for arguments in arguments_of_turns(context, d, placement):
             found.append([*tensors_in(function(*arguments)), *arguments])
     return found
+
+
+def arguments_of_turns(context: Context, d: dtype, placement: str) -> Iterator[list[Tensor]]:
+    """Yield the arguments of one of :data:`PROGRAMS` for each turn: different values, exact in every dtype."""
+    random = np.random.Generator(np.random.Philox(SEED))
+    for _ in TURNS:
+        values = np.round(random.uniform(-1, 1, (2, 5, 7)) * 8) / 8
+        yield [to_layout(each.astype(host_dtype(d)), placement, context.instance) for each in values]

@@ -17,8 +17,11 @@ LAID_OUT: Final = frozenset({"value", "inplace"})
 """The properties in which a kernel that misreads or miswrites a layout gives other numbers."""
 IN_EACH_DTYPE: Final = frozenset({"value", "special", "result", "errors", "sizes"})
 """The properties in which a kernel that is wrong in one dtype gives other numbers, results or errors."""
-TRANSFORMED: Final = frozenset({"vmap", "vmap_nested", "vmap_random", "tangent", "gradient2"})
-"""The properties of transforms. The core's rules consist of operators whose own cases show the faults of kernels."""
+TRANSFORMED: Final = frozenset(
+    {"vmap", "vmap_nested", "vmap_random", "tangent", "gradient2", "compiled-gradient", "compiled-backward"}
+)
+"""The properties of transforms. The core's rules consist of operators whose own cases show the faults of kernels, and
+programs of the device those of its compiler."""
 OF_KERNELS: Final = frozenset({"aliasing", "inplace-gradient", "inputs", "out", "overwritten"})
 """The properties that a body has because its operators have them. The gradient is one too if its record has no rule."""
 

@@ -133,6 +133,43 @@ class CompiledGraphsIgnoreStrides(_Compiling):
         return lambda *payloads: run(*map(in_order, payloads))
 
 
+@breaks_backend("atan2", "logaddexp", caught_by="*/compiled-gradient/* */compiled-backward/*")
+class CompiledValuesDieAtTheirFirstUse(_Compiling):
+    """A compiled graph takes the memory of a value for the first result computed from it, also if it is read again."""
+
+    def changed(self, graph: Graph) -> Graph:
+        if any(node.written for node in graph.nodes):
+            return graph
+        own = {value for node in _computing(graph) for value in node.results}.difference(graph.outputs)
+        overwritten: dict[Value, Value] = {}
+        nodes = []
+        for node in graph.nodes:
+            nodes.append(node.replaced(overwritten))
+            for value in node.operands if node.form == FUNCTION and not node.is_view else ():
+                if value in own and value.spec == node.results[0].spec:
+                    overwritten.setdefault(value, node.results[0])
+        return graph.with_nodes(nodes)
+
+
+@breaks_backend(caught_by="device/compiled-gradient/*")
+class CompiledCallsShareWhatTheySave(_Compiling):
+    """Every run of a compiled graph keeps what it saves for the backward pass in the memory of the first run."""
+
+    def running(self, graph: Graph, run: Run) -> Run:
+        again = graph.users()
+        places = [i for i, v in enumerate(graph.outputs) if v in again and v not in graph.inputs]
+        first: dict[int, Any] = {}
+
+        def planned(*payloads: Any) -> Any:
+            made = list(run(*payloads))
+            for place in places:
+                made[place] = self.copy_(first[place], made[place]) if place in first else made[place]
+                first.setdefault(place, made[place])
+            return tuple(made)
+
+        return planned
+
+
 @breaks_backend("exp", "add", caught_by="exp/compiled-inplace/* add/compiled-inplace/*")
 class CompiledWritesAreNotWrittenBack(_Compiling):
     """A compiled graph writes in place into copies of its inputs, and does not write these back."""
