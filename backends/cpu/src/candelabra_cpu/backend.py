@@ -85,9 +85,11 @@ class CpuBackend(Backend):
         try:
             return np.ndarray(shape, payload.dtype, storage, offset * size, steps)
         except ValueError:  # the storage is not in C order: it is foreign memory or was created transposed
-            first = as_strided(storage, (1,), (size,)) if storage.size else storage
             if not storage.size:
                 return np.empty(shape, payload.dtype)
+            # The storage of a complex array's parts is complex, and that of a view in another dtype has that dtype.
+            start = as_strided(storage, (1,), (storage.itemsize,)).view("u1")
+            first = as_strided(start, (size,), (1,)).view(payload.dtype)
             return as_strided(as_strided(first, (offset + 1,), (size,))[offset:], shape, steps)
 
     def to_dlpack(self, payload: np.ndarray, index: int, **options: Any) -> Any:

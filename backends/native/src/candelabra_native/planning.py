@@ -15,6 +15,7 @@ from functools import cache
 from typing import Any, Final, NamedTuple
 
 import numpy as np
+from candelabra.backend import is_contiguous_layout
 from candelabra.graph import Graph, Node, default_kernel, values_read
 from candelabra.graph import Value as Tensor
 from candelabra.library import build
@@ -275,7 +276,8 @@ class PlanBuilder:
             assert spec is not None
             scope |= {f"SHAPE{i}": spec.shape, f"DTYPE{i}": TO_NUMPY[spec.dtype], f"STRIDES{i}": _in_bytes(value)}
             memory = names[at.block]
-            if at.offset:  # the offsets of views count from the first element of an array of the whole block
+            if at.offset or not is_contiguous_layout(spec.shape, spec.strides):
+                # A view of it is one of an array of the whole block, from which its offset counts.
                 scope[f"WHOLE{i}"] = (at.block.nbytes // spec.dtype.itemsize,)
                 memory = f"ndarray(WHOLE{i}, DTYPE{i}, {memory})"
             results.append(f"ndarray(SHAPE{i}, DTYPE{i}, {memory}, {at.offset}, STRIDES{i})")

@@ -104,6 +104,16 @@ def test_fortran_order_is_kept_and_viewed_rightly() -> None:
     assert x[:, 1:][1:].tolist() == [[4.0, 5.0]]
 
 
+def test_parts_of_foreign_complex_memory_are_views() -> None:
+    """Views of the real and imaginary parts are real numbers if the memory belongs to no array and has gaps."""
+    memory = bytearray(np.arange(24, dtype="float32").tobytes())
+    x = cd.from_numpy(np.ndarray((3, 2), "complex64", memory, 0, (32, 16)))
+    parts = cd.view_as_real(x).as_strided((2,), (8,), 1)
+    assert (parts.dtype, parts.tolist()) == (cd.float32, [1.0, 9.0])
+    parts.fill_(-1)
+    assert x.imag[:2, 0].tolist() == [-1.0, -1.0]
+
+
 def test_numpys_functions_take_tensors() -> None:
     """``numpy.asarray`` shares memory, and converts if a dtype is passed; mixed expressions give tensors."""
     x = cd.tensor([1.0, 2.0])
