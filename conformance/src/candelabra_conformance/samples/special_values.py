@@ -132,6 +132,12 @@ def _zeta(s: Array, q: Array) -> Any:
     return ~(np.isfinite(wide_s) & np.isfinite(wide_q) & (wide_q > 1e-3) & (wide_q < 1e6) & (wide_s < 50) | limit)
 
 
+def _no_slope(g: Array, x: Array) -> Any:
+    # The slope at subnormal numbers is subnormal before it is multiplied by g.
+    size, limits = np.abs(x.astype(float)), ml_dtypes.finfo(x.dtype)
+    return (size * float(limits.eps) > 0.01) | ((size > 0) & (size < limits.tiny))
+
+
 _ZEROS: Final = ("f", _opposite_zeros, "IEEE 754 lets either zero be the larger")
 _DIVISION: Final = ("biu", _no_quotient, "division by 0 raises; the least number by -1 overflows")
 _RECIPROCAL: Final = ("c", lambda *zs: zs[-1] == 0, "which of the infinities a complex 1 / 0 is, is open")
@@ -142,7 +148,8 @@ _PHASE: Final = ("biuf", lambda x: np.abs(x.astype(float)) > 1e3, "no digit is r
 EITHER_ZERO: Final = {
     "log_sigmoid": "a difference of zeros", "relu": "the larger of two zeros", "sign": "0 has no sign here",
     "sgn": "0 has no sign here", "remainder": "Python's and C's zeros differ", "sinc": "the sine of a multiple of pi",
-    "floor_divide": "a quotient rounded to 0", "cumsum": "a running sum may start from 0, which -0 does not change",
+    "sinc_backward": "a difference of zeros", "floor_divide": "a quotient rounded to 0",
+    "cumsum": "a running sum may start from 0, which -0 does not change",
     **dict.fromkeys(("hardtanh", "hardtanh_checked", "relu6"), "the larger of two zeros"),
     **dict.fromkeys(POLYNOMIALS, "a sum of zeros"),
 }  # fmt: skip
@@ -158,6 +165,7 @@ NO_ANSWER: Final[dict[str, tuple[str, Undefined, str]]] = {
     **dict.fromkeys(("igamma", "igammac"), _SHAPE),
     **dict.fromkeys(("sigmoid_backward", "tanh_backward"), _OUTPUT),
     **dict.fromkeys(("special_airy_ai", "special_airy_ai_slope"), _PHASE),
+    "sinc_backward": ("f", _no_slope, "few digits of the phase are known"),
     "gcd": ("iu", lambda x, y: _least(x) | _least(y), "the magnitude of the least number overflows"),
     "hardtanh_checked": ("u", lambda x: x >= 0, "negative limits of an unsigned type are refused"),
     "tanhshrink": ("f", lambda x: (x != 0) & (np.abs(x) < 0.4), "the difference of two nearly equal numbers"),
