@@ -33,7 +33,7 @@ DEGREES: Final = (-1, 0, 1, 2.5, 5)
 # -- values -----------------------------------------------------------------------------------------------------------
 def floats(t: Maker) -> Array:
     """Return the special values of a floating dtype, for operators of two tensors too."""
-    limits = _limits(t)
+    limits = _limits(t.numpy)
     odd = 2.0 ** (limits.nmant + 1) - 1  # the largest odd number: the dtype does not represent half of it
     extremes = (limits.smallest_subnormal, limits.tiny, limits.eps, 1 + float(limits.eps), odd, limits.max, limits.min)
     values = np.array([*ORDINARY, *[float(e) for e in extremes], math.inf, -math.inf, math.nan]).astype(t.numpy)
@@ -42,14 +42,15 @@ def floats(t: Maker) -> Array:
 
 def odd_nans(t: Maker) -> Array:
     """Return two quiet NaNs of other bits than the usual one: with the sign bit, and with every bit of the payload."""
-    limits, bits = _limits(t), 8 * t.numpy.itemsize
+    limits, bits = _limits(t.numpy), 8 * t.numpy.itemsize
     quiet = ((1 << limits.nexp) - 1) << limits.nmant | 1 << (limits.nmant - 1)
     return np.array([quiet | 1 << (bits - 1), (1 << (bits - 1)) - 1], f"u{t.numpy.itemsize}").view(t.numpy)
 
 
-def _limits(t: Maker) -> Any:
+def _limits(d: Any) -> Any:
+    """Return the limits of a NumPy dtype."""
     finfo: Any = ml_dtypes.finfo  # NumPy's does not support bfloat16
-    return finfo(t.numpy)
+    return finfo(d)
 
 
 def more_floats(t: Maker) -> Array:
@@ -57,7 +58,7 @@ def more_floats(t: Maker) -> Array:
 
     A quarter of the largest number overflows in a formula whose result does not.
     """
-    largest = float(_limits(t).max)
+    largest = float(_limits(t.numpy).max)
     large = [largest / 4, *(v for v in (1e4, -1e4, 1e8, -1e8) if abs(v) < largest)]
     return np.concatenate([floats(t), np.array([*HALVES, *ANGLES, *large]).astype(t.numpy)])
 
@@ -134,7 +135,7 @@ def _zeta(s: Array, q: Array) -> Any:
 
 def _no_slope(g: Array, x: Array) -> Any:
     # The slope at subnormal numbers is subnormal before it is multiplied by g.
-    size, limits = np.abs(x.astype(float)), ml_dtypes.finfo(x.dtype)
+    size, limits = np.abs(x.astype(float)), _limits(x.dtype)
     return (size * float(limits.eps) > 0.01) | ((size > 0) & (size < limits.tiny))
 
 
