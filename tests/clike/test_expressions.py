@@ -58,6 +58,7 @@ def test_the_most_special_kind_comes_first(d: dtype, first: str, last: str) -> N
     [
         (float32, 0, "digamma_f32(va)"),
         (float32, 1, "trigamma_f32(va)"),
+        (float64, 2, "tetragamma_f64(va)"),
         (float32, 3, "6.0f * zeta_f32(4, va)"),
         (float32, 40, "-INFINITE_F32 * zeta_f32(41, va)"),
         (float64, 40, "-8.159152832478977e+47 * zeta_f64(41, va)"),

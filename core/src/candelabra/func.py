@@ -37,7 +37,10 @@ def debug_unwrap(tensor: Tensor, *, recurse: bool = True) -> Tensor:
 
 def __getattr__(name: str) -> Any:
     if name in _ABSENT:
-        found = missing("func", name, "it removes in-place operators from a traced graph, and candelabra traces none")
+        found = missing(
+            "func", name, "graphs keep in-place writes, as nodes of the form 'inplace'; graph.trace(function, *args) "
+            "returns the graph of a function, and transforms accept in-place operators as they are"
+        )  # fmt: skip
     elif name in _OF_MODULES:
         import candelabra
 

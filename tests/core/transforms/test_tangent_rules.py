@@ -10,7 +10,7 @@ import candelabra as cd
 import numpy as np
 import pytest
 from candelabra import Tensor
-from candelabra.func import grad, jacfwd, jacrev, jvp, vjp
+from candelabra.func import grad, jacfwd, jacrev, jvp, vjp, vmap
 
 from tests.core.transforms.comparing import close, difference, tensor
 
@@ -134,3 +134,30 @@ def test_added_products_have_the_tangents_of_any_operands(
             places = tuple(range(count))
             for a, b in zip(jacfwd(f, places)(*values), jacrev(f, places)(*values), strict=True):
                 assert close(a, b)
+
+
+@pytest.mark.parametrize(("size", "stride", "offset"), [((3, 2), (1, 4), 1), ((5, 3), (2, 1), 0), ((2, 2), (0, 3), 7)])
+@pytest.mark.parametrize("transposed", [False, True])
+def test_tangents_of_strided_views_are_views(
+    size: Any, stride: Any, offset: int, transposed: bool, rng: np.random.Generator
+) -> None:
+    """A tangent of any layout has the elements at the positions of the view; a contiguous one shares its memory."""
+    x, t = tensor(rng, 3, 4), tensor(rng, 3, 4)
+
+    def view(a: Tensor) -> Tensor:
+        return a.as_strided(size, stride, offset)
+
+    along = jvp(view, (x,), (t.T.contiguous().T if transposed else t,))[1]
+    assert cd.equal(along, view(t.contiguous()))
+    t.zero_()
+    assert transposed or not along.any()
+    assert cd.equal(jvp(lambda a: jvp(view, (x,), (a,))[1], (x,), (x,))[1], view(x))
+    assert cd.equal(vmap(lambda a: jvp(view, (x,), (a,))[1])(cd.stack([x, -x])), cd.stack([view(x), -view(x)]))
+
+
+def test_tangents_of_strided_views_are_zero_outside_of_the_input(rng: np.random.Generator) -> None:
+    """The view of a part's memory also shows elements that do not depend on the part."""
+    whole, t = tensor(rng, 4, 3), cd.ones(2, 3, dtype=cd.float64)
+    for part in (whole[::2], whole[1::2]):
+        along = jvp(lambda a: a.as_strided((9,), (1,)), (part,), (t,))[1]
+        assert along.tolist() == [1, 1, 1, 0, 0, 0, 1, 1, 1]

@@ -65,6 +65,10 @@ WRONG: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "randomness": (lambda: vmap(_identity, randomness="some"), RuntimeError, "Only allowed values for randomness are"),
     "chunk_size": (lambda: vmap(_identity, chunk_size=0), ValueError, "chunk_size should be None or greater than 0"),
     "item": (lambda: vmap(lambda a: cd.tensor(a.item()))(cd.ones(2)), RuntimeError, "looks like you're calling .item"),
+    "numpy": (lambda: vmap(lambda a: a.numpy())(cd.ones(2)), RuntimeError, r"calling .item\(\) or .numpy\(\)"),
+    "numpy of a copy": (
+        lambda: vmap(lambda a: a.numpy(force=True))(cd.ones(2)), RuntimeError, r"calling .item\(\) or .numpy\(\)"
+    ),
     "control flow": (
         lambda: vmap(lambda a: a if a > 0 else -a)(cd.ones(2)), RuntimeError, "data-dependent control flow"
     ),

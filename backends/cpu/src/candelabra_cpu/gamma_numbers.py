@@ -5,7 +5,7 @@ Specification: ``docs/notes/0001-random-numbers.md``, section 17. SciPy is impor
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,7 +14,9 @@ from candelabra_cpu.numpy_kernels import numpy_kernel
 
 SERIES_BELOW = -36.0
 """The logarithm below which the first term of the distribution function's series is exact to rounding."""
-BLOCK = 256
+LARGE = 1e6
+"""Numbers above need ``expm1`` in the integrand; below, ``exp - 1`` times the number has an error below 1e-9."""
+BLOCK = 512
 """The elements whose integrands are evaluated together."""
 
 
@@ -52,32 +54,60 @@ def random_log_gamma(concentration: Any, seed: int, offset: int) -> Any:
     return out.astype(concentration.dtype).reshape(concentration.shape)
 
 
-def _slopes(a: Any, log: Any, nodes: Any, weights: Any) -> Any:
-    """Return the derivatives for concentrations and logarithms in columns, by the body's quadrature."""
+class _Integrand(NamedTuple):
+    """The integrand ``(base + step * (upper - ratio * exp(step))) * exp(a * step - x * (exp(step) - 1))`` at the steps
+    ``width * nodes``: one form for both tails. A row of each array is one number.
+    """
+
+    a: Any
+    x: Any
+    width: Any
+    base: Any
+    upper: Any
+    ratio: Any
+
+    def integrals(self, nodes: Any, weights: Any, double: bool) -> Any:
+        """Return the integrals, as sums of three; ``double``: with the digits of float64."""
+        step = self.width * nodes
+        np.minimum(step, 20.0, out=step)  # beyond, the second exponential is 0
+        growth = np.exp(step)
+        change = growth - 1 if not double and np.all(self.x <= LARGE) else np.expm1(step)
+        change *= self.x
+        step *= self.a
+        step -= change
+        density = np.exp(step, out=step)
+        first_moments = weights * nodes
+        zeroth, first = (density @ np.stack([weights, first_moments], 1)).T
+        growth *= density
+        grown = growth @ first_moments
+        width, base, upper, ratio = (column[:, 0] for column in self[2:])
+        return base * zeroth + width * (upper * first - ratio * grown)
+
+
+def _integrand(a: Any, log: Any) -> _Integrand:
+    """Return the integrand of the operator's body for concentrations and logarithms in columns."""
     from scipy.special import digamma
 
     x = np.exp(log)
-    with np.errstate(all="ignore"):  # -inf, inf and NaN
-        below, above = x - a, x - a + np.sqrt(x)
-        lower = x <= np.maximum(a, 1.0)
-        width = 1 / np.where(lower, np.maximum(-below, np.minimum(a, np.sqrt(a))), above)
-        step = width * nodes
-        step = np.where(lower, -step, np.minimum(step, 20.0))
-        change = np.expm1(step)
-        factor = np.where(lower, digamma(a + 1) - log, log - digamma(a) + step)
-        factor -= np.where(lower, x / a * step * (change + 1), 0.0)
-        return width[:, 0] * ((factor * np.exp(a * step - x * change)) @ weights)
+    lower = x <= np.maximum(a, 1.0)
+    width = 1 / np.where(lower, np.minimum(x - a, -np.minimum(a, np.sqrt(a))), x - a + np.sqrt(x))
+    base = digamma(np.where(lower, a + 1, a)) - log
+    return _Integrand(a, x, width, np.where(lower, base, -base), np.where(lower, 0.0, 1.0), np.where(lower, x / a, 0.0))
 
 
 def log_gamma_slope(concentration: Any, logarithm: Any) -> Any:
     """The derivative of a gamma number's logarithm in the concentration, in float64 and in blocks that fit a cache."""
     a, log = (v.astype(np.float64).reshape(-1, 1) for v in (concentration, logarithm))
     out = np.empty(a.size)
-    rule = FINE if concentration.dtype == np.float64 else COARSE
-    for start in range(0, a.size, BLOCK):
-        block = slice(start, start + BLOCK)
-        out[block] = _slopes(a[block], log[block], *rule)
-    return out.astype(concentration.dtype).reshape(concentration.shape)
+    double = concentration.dtype == np.float64
+    rule = FINE if double else COARSE
+    with np.errstate(all="ignore"):  # -inf, inf and NaN
+        integrand = _integrand(a, log)
+        for start in range(0, a.size, BLOCK):
+            block = slice(start, start + BLOCK)
+            out[block] = _Integrand(*[column[block] for column in integrand]).integrals(*rule, double)
+        out *= np.abs(integrand.width[:, 0])
+        return out.astype(concentration.dtype).reshape(concentration.shape)
 
 
 KERNELS: dict[str, Any] = {

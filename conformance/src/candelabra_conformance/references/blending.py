@@ -114,3 +114,10 @@ def softplus(x: Array, beta: float = 1.0, threshold: float = 20.0) -> Any:
 def elu(x: Array, alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.0) -> Any:
     """Compute a function that is linear above 0, and below 0 an exponential with the limit ``-alpha * scale``."""
     return np.where(x > 0, x * _scale(scale), _scale(scale) * alpha * np.expm1(x * _scale(input_scale)))
+
+
+@reference("elu_backward", extended=True)
+def elu_backward(g: Array, x: Array, alpha: float, scale: float, input_scale: float) -> Any:
+    """Return ``g`` times the slope of :func:`elu`: constant above 0, and an exponential below."""
+    below = np.exp(np.minimum(x * _scale(input_scale), 0)) * _scale(scale) * alpha * input_scale
+    return g * np.where(x > 0, _scale(scale), below)

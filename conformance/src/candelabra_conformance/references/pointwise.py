@@ -271,6 +271,20 @@ def sinc(x: Array) -> Any:
     return np.where(x == 0, x.dtype.type(1), sine / np.where(x == 0, 1, _pi(x) * x))
 
 
+@reference("sinc_backward", extended=True)
+@of_floats
+def sinc_backward(g: Array, x: Array) -> Any:
+    """Return ``g`` times the conjugate of ``(cos(pi x) - sinc(x)) / x``, near 0 from the Taylor series."""
+    y = _pi(x) * x
+    near = np.abs(y) < 1
+    small, far = np.where(near, y, 0), np.where(near, 1, y)
+    term, series = -small / 3, 0 * small
+    for k in range(1, 14):
+        series = series + term
+        term = -term * small * small / (2 * k * (2 * k + 3))
+    return g * np.conjugate(_pi(x) * np.where(near, series, (np.cos(far) - np.sin(far) / far) / far))
+
+
 def _pi(x: Array) -> Any:
     # Four times the arc tangent of 1, since ``np.pi`` has only 53 bits.
     return 4 * np.arctan(x.real.dtype.type(1))

@@ -52,7 +52,7 @@ def gelu_backwards(t: Maker) -> Iterator[Sample]:
 
 GRADIENT_SETTINGS: dict[str, tuple[tuple[float, ...], ...]] = {
     "leaky_relu_backward": ((0.01,), (-0.5,)), "shrink_backward": ((0.5,), (0.0,)),
-    "hardtanh_backward": ((-1.0, 1.0), (-0.7, 1.3)),
+    "hardtanh_backward": ((-1.0, 1.0), (-0.7, 1.3)), "elu_backward": ((1.5, 1.0, 1.0), (0.7, 1.5, 2.0)),
 }  # fmt: skip
 """The arguments after the gradient and the input."""
 

@@ -95,10 +95,12 @@ def exponents(t: Maker) -> Iterator[Sample]:
 
 @special("polygamma_of", "mvlgamma")
 def large_arguments(t: Maker) -> Iterator[Sample]:
-    """Yield large numbers and NaN."""
+    """Yield large numbers and NaN, and for polygamma numbers below 0 and poles."""
     if t.is_floating and t.dtype.itemsize > 2:
         yield sample(t.array([50.0, 1000.0, NAN]), 2)
         yield sample(t.array([50.0, 1000.0, NAN]), 1)
+    if t.is_floating and t.operator == "polygamma_of":
+        yield sample(t.array([-0.5, -1.25, -7.5, -2.0, 0.0, -INF]), 2)
 
 
 @mistakes("mvlgamma")

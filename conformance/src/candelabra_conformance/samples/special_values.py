@@ -33,7 +33,7 @@ DEGREES: Final = (-1, 0, 1, 2.5, 5)
 # -- values -----------------------------------------------------------------------------------------------------------
 def floats(t: Maker) -> Array:
     """Return the special values of a floating dtype, for operators of two tensors too."""
-    limits = _limits(t)
+    limits = _limits(t.numpy)
     odd = 2.0 ** (limits.nmant + 1) - 1  # the largest odd number: the dtype does not represent half of it
     extremes = (limits.smallest_subnormal, limits.tiny, limits.eps, 1 + float(limits.eps), odd, limits.max, limits.min)
     values = np.array([*ORDINARY, *[float(e) for e in extremes], math.inf, -math.inf, math.nan]).astype(t.numpy)
@@ -42,14 +42,15 @@ def floats(t: Maker) -> Array:
 
 def odd_nans(t: Maker) -> Array:
     """Return two quiet NaNs of other bits than the usual one: with the sign bit, and with every bit of the payload."""
-    limits, bits = _limits(t), 8 * t.numpy.itemsize
+    limits, bits = _limits(t.numpy), 8 * t.numpy.itemsize
     quiet = ((1 << limits.nexp) - 1) << limits.nmant | 1 << (limits.nmant - 1)
     return np.array([quiet | 1 << (bits - 1), (1 << (bits - 1)) - 1], f"u{t.numpy.itemsize}").view(t.numpy)
 
 
-def _limits(t: Maker) -> Any:
+def _limits(d: Any) -> Any:
+    """Return the limits of a NumPy dtype."""
     finfo: Any = ml_dtypes.finfo  # NumPy's does not support bfloat16
-    return finfo(t.numpy)
+    return finfo(d)
 
 
 def more_floats(t: Maker) -> Array:
@@ -57,7 +58,7 @@ def more_floats(t: Maker) -> Array:
 
     A quarter of the largest number overflows in a formula whose result does not.
     """
-    largest = float(_limits(t).max)
+    largest = float(_limits(t.numpy).max)
     large = [largest / 4, *(v for v in (1e4, -1e4, 1e8, -1e8) if abs(v) < largest)]
     return np.concatenate([floats(t), np.array([*HALVES, *ANGLES, *large]).astype(t.numpy)])
 
@@ -132,6 +133,12 @@ def _zeta(s: Array, q: Array) -> Any:
     return ~(np.isfinite(wide_s) & np.isfinite(wide_q) & (wide_q > 1e-3) & (wide_q < 1e6) & (wide_s < 50) | limit)
 
 
+def _no_slope(g: Array, x: Array) -> Any:
+    # The slope at subnormal numbers is subnormal before it is multiplied by g.
+    size, limits = np.abs(x.astype(float)), _limits(x.dtype)
+    return (size * float(limits.eps) > 0.01) | ((size > 0) & (size < limits.tiny))
+
+
 _ZEROS: Final = ("f", _opposite_zeros, "IEEE 754 lets either zero be the larger")
 _DIVISION: Final = ("biu", _no_quotient, "division by 0 raises; the least number by -1 overflows")
 _RECIPROCAL: Final = ("c", lambda *zs: zs[-1] == 0, "which of the infinities a complex 1 / 0 is, is open")
@@ -142,7 +149,8 @@ _PHASE: Final = ("biuf", lambda x: np.abs(x.astype(float)) > 1e3, "no digit is r
 EITHER_ZERO: Final = {
     "log_sigmoid": "a difference of zeros", "relu": "the larger of two zeros", "sign": "0 has no sign here",
     "sgn": "0 has no sign here", "remainder": "Python's and C's zeros differ", "sinc": "the sine of a multiple of pi",
-    "floor_divide": "a quotient rounded to 0", "cumsum": "a running sum may start from 0, which -0 does not change",
+    "sinc_backward": "a difference of zeros", "floor_divide": "a quotient rounded to 0",
+    "cumsum": "a running sum may start from 0, which -0 does not change",
     **dict.fromkeys(("hardtanh", "hardtanh_checked", "relu6"), "the larger of two zeros"),
     **dict.fromkeys(POLYNOMIALS, "a sum of zeros"),
 }  # fmt: skip
@@ -158,6 +166,7 @@ NO_ANSWER: Final[dict[str, tuple[str, Undefined, str]]] = {
     **dict.fromkeys(("igamma", "igammac"), _SHAPE),
     **dict.fromkeys(("sigmoid_backward", "tanh_backward"), _OUTPUT),
     **dict.fromkeys(("special_airy_ai", "special_airy_ai_slope"), _PHASE),
+    "sinc_backward": ("f", _no_slope, "few digits of the phase are known"),
     "gcd": ("iu", lambda x, y: _least(x) | _least(y), "the magnitude of the least number overflows"),
     "hardtanh_checked": ("u", lambda x: x >= 0, "negative limits of an unsigned type are refused"),
     "tanhshrink": ("f", lambda x: (x != 0) & (np.abs(x) < 0.4), "the difference of two nearly equal numbers"),

@@ -114,6 +114,8 @@ def as_ndarray(tensor: Tensor, force: bool = False) -> Any:
     expose(tensor._counter)
     backend = tensor._fresh()._instance.backend
     if not backend.capabilities.host and not force:
+        if tensor._instance.depth:
+            host_view(tensor)  # values of a batch cannot be read: the error says why
         raise TypeError(
             f"can't convert {tensor.device} device type tensor to numpy. Copy the tensor to the host's memory first: "
             "tensor.numpy(force=True), or tensor.to(...)"

@@ -80,9 +80,10 @@ class Vmap(Transform):
     def to_host(self, payload: Batched) -> memoryview:  # type: ignore[override]
         if payload.batched:
             raise RuntimeError(
-                "vmap: It looks like you're calling .item() on a Tensor, or using it in data-dependent control flow "
-                "(if, while, bool()). vmap does not support that, as each example has a value of its own: please try "
-                f"to rewrite what you're doing with other operations, such as candelabra.where:{users_line()}"
+                "vmap: It looks like you're calling .item() or .numpy() on a Tensor, or using it in data-dependent "
+                "control flow (if, while, bool()). vmap does not support that, as each example has a value of its own: "
+                "please try to rewrite what you're doing with other operations, such as "
+                f"candelabra.where:{users_line()}"
             )
         return super().to_host(payload)
 

@@ -233,6 +233,7 @@ def test_polygamma_is_scipys(n: int, rng: np.random.Generator) -> None:
     assert arguments.polygamma_(n).tolist() == out.tolist()
     left = rng.uniform(-10, 0, 50)
     np.testing.assert_allclose(cd.polygamma(1, cd.tensor(left)).numpy(), sp.polygamma(1, left), rtol=1e-12)
+    np.testing.assert_allclose(cd.polygamma(2, cd.tensor(left)).numpy(), sp.polygamma(2, left), rtol=1e-10)
 
 
 def test_trigamma_has_poles_and_limits() -> None:

@@ -26,6 +26,12 @@ def _gelu_backward_f32(a: Value, b: Value, approximate: str) -> Value:
     return rare(b < -5, a * call("gelu_derivative_anywhere", b), a * call("gelu_near_derivative", b))
 
 
+def _elu_backward(a: Value, b: Value, alpha: float, scale: float, input_scale: float) -> Value:
+    scaled = b * input_scale
+    below = call("exp", select(scaled > 0, 0, scaled)) * (alpha * scale * input_scale)
+    return a * select(b > 0, scale, below)
+
+
 def _soft_threshold(a: Value, lambd: Value) -> Value:
     return select(call("abs", a) <= lambd, call("copysign", 0, a), select(a > 0, a - lambd, a + lambd))
 
@@ -46,6 +52,7 @@ EXPRESSIONS: dict[str, Entry] = {
     "sloped": {"float": lambda a, b: select(a > 0, a, a * b)},
     "sloped_backward": {"float": lambda a, b, c: select(b > 0, a, a * c)},
     "elu": {"float": lambda a, alpha, scale, input_scale: call("elu", a, alpha, scale, input_scale)},
+    "elu_backward": {"float": _elu_backward},
     "hardsigmoid": {"float": lambda a: call("clamp", a + 3, 0, 6) / 6},
     "hardsigmoid_backward": {"float": lambda a, b: select(b <= -3, 0, select(b >= 3, 0, a / 6))},
     "hardswish": {"float": lambda a: a * (call("clamp", a + 3, 0, 6) / 6)},

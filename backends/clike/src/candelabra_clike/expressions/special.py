@@ -22,12 +22,16 @@ _NAMES = {
 }  # fmt: skip
 
 
+_OF_ORDER = ("digamma", "trigamma", "tetragamma")
+"""The functions for the lowest orders of polygamma, which take no powers."""
+
+
 def _polygamma(largest: float) -> Expression:
     """Return the expression of a derivative of digamma by DLMF 5.15.1, ``(-1)**(n + 1) n! zeta(n + 1, x)``."""
 
     def expression(a: Value, n: int) -> Value:
-        if n < 2:
-            return call("trigamma" if n else "digamma", a)
+        if n < len(_OF_ORDER):
+            return call(_OF_ORDER[n], a)
         scale = float(factorial(n)) if n <= 170 else inf
         scale = inf if scale > largest else scale
         return (scale if n % 2 else -scale) * call("zeta", n + 1, a)

@@ -119,6 +119,30 @@ FUNCTION T trigamma_T(T x) {
     return left ? slope * slope - value : value;
 }
 
+FUNCTION T tetragamma_T(T x) {
+    /* The derivative of trigamma, of whose recurrence, series and reflection each term is differentiated. */
+    const u32 left = x < 0.5;
+    T y = left ? 1.0 - x : x, sum = 0.0;
+    UNROLL
+    for (int k = 0; k < 10; ++k) {
+        const u32 low = y < 10.0;
+        sum = low ? sum + 1.0 / (y * y * y) : sum;
+        y = low ? y + 1.0 : y;
+    }
+    const T u = 1.0 / y, z = u * u;
+    T p = PICK_T(0.166666667, 1044.4523809523809);
+    p = PICK_T(p, p * z - 120.56666666666666);
+    p = PICK_T(p, p * z + 17.5);
+    p = PICK_T(p, p * z - 3.2904761904761903);
+    p = PICK_T(p, p * z + 0.8333333333333334);
+    p = PICK_T(p, p * z - 0.3);
+    p = PICK_T(p, p * z + 0.16666666666666667);
+    p = p * z - 0.16666666666666667;
+    p = p * z + 0.5;
+    const T value = -(2.0 * sum + z * (1.0 + (u + p * z))), sine = sinpi_T(x), pole = 3.1415926535897932 / sine;
+    return left ? (sine == 0.0) | (x == -INFINITE_W) ? -INFINITE_W : value - 2.0 * cospi_T(x) * (pole * pole * pole) : value;
+}
+
 CONSTANT T ZETA_TERMS_T[] = {
     0.08333333333333333, -0.001388888888888889, 3.306878306878307e-05, -8.267195767195768e-07, 2.08767569878681e-08,
     -5.284190138687493e-10, 1.3382536530684679e-11, -3.389680296322583e-13, 8.586062056277845e-15,

@@ -181,7 +181,13 @@ def sinc(input: Tensor) -> Tensor:
     return (sine / (input * math.pi).masked_fill(zero, 1)).masked_fill(zero, 1)
 
 
-sinc.vjp(input=lambda g, input: g * conj_of(sine_quotient_derivative(input * math.pi) * math.pi))
+@operator(pointwise, accepts="floating", public=False, method=False, out=False, inplace=False)
+def sinc_backward(grad: Tensor, input: Tensor) -> Tensor:
+    """Return the gradient of sinc's input, ``grad * conj((cos(pi * input) - sinc(input)) / input)``; 0 at 0."""
+    return grad * conj_of(sine_quotient_derivative(input * math.pi) * math.pi)
+
+
+sinc.vjp(input=lambda g, input: sinc_backward.canonical(g, input))
 
 
 # -- degrees -----------------------------------------------------------------------------------------------------------

@@ -84,7 +84,14 @@ def _memory(input: Tensor, size: Ints, stride: Ints, storage_offset: int, origin
 def strided_gather(input: Tensor, size: Ints, stride: Ints, storage_offset: int, origin: Layout) -> Tensor:
     """Return the result of :func:`as_strided` for a tensor with the layout ``origin``, regardless of the layout of
     ``input``.
+
+    It is a view of ``input`` if the layout ``origin`` is contiguous and the result selects no other memory.
     """
+    count, (strides, offset, *_) = prod(input.shape), origin
+    first = storage_offset - offset
+    if is_contiguous_layout(tuple(input.shape), strides) and 0 <= first <= count - extent(size, stride):
+        dense = input.contiguous()
+        return as_strided.function(dense, size, stride, dense.storage_offset() + first)
     memory, _ = _memory(input, size, stride, storage_offset, origin)
     return reshape(index_select(memory, 0, _positions(input, size, stride, storage_offset)), size)
 

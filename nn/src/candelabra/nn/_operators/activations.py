@@ -124,12 +124,14 @@ def elu(input: Tensor, alpha: float = 1.0, scale: float = 1.0, input_scale: floa
     return where(input >= 0, input * scale, (input * input_scale).clamp_max(0).expm1() * (alpha * scale))
 
 
-def _elu_vjp(g: Tensor, input: Tensor, alpha: float, scale: float, input_scale: float) -> Tensor:
+@operator(pointwise, accepts=FLOATS, public=False, method=False, out=False, inplace=False)
+def elu_backward(grad: Tensor, input: Tensor, alpha: float, scale: float, input_scale: float) -> Tensor:
+    """The gradient of elu's input: ``grad`` times ``scale`` above 0, times the slope of the exponential below."""
     below = (input * input_scale).clamp_max(0).exp() * (alpha * scale * input_scale)
-    return g * where(input > 0, scale, below)
+    return grad * where(input > 0, scale, below)
 
 
-elu.vjp(input=_elu_vjp)
+elu.vjp(input=lambda g, input, alpha, scale, input_scale: elu_backward.canonical(g, input, alpha, scale, input_scale))
 
 
 @operator(pointwise, accepts="real numeric", public=False, method=False)
