@@ -161,3 +161,18 @@ def test_recorders_have_no_memory(engine: OpenCLEngine) -> None:
         with pytest.raises(NotRecordable):
             call()
     recorder.synchronize()
+
+
+def test_collectives_run_when_the_function_is_called(device: cd.device) -> None:
+    """A collective takes part in the order of all ranks, so none takes place while a graph is compiled."""
+    from candelabra_distributed import collectives
+
+    def summed(x: Tensor) -> Tensor:
+        return collectives.c10d_all_gather(x.t(), 1, "self").exp()
+
+    x = programs.numbers((9, 21), cd.float32, device)
+    graph = trace(summed, x)
+    assert "c10d_all_gather" in [node.name for node in graph if node.is_ordered]
+    run = cd.compile(summed, fullgraph=True)
+    for each in (x, x * 2, x + 1):
+        assert cd.equal(run(each), summed(each))

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-LIMIT = 225_000
+LIMIT = 230_000
 """The size of a tracked file, in bytes: reports are pages to read, and raw results stay outside git."""
 
 

@@ -45,8 +45,8 @@ def _recorded(node: Node, engine: OpenCLEngine, into: Any) -> RecordedNode | Non
     try:
         if isinstance(node.op, Graph):
             return record_fused(node, fused_kernel(node.op, engine.recorder, into), engine.recorder)
-        if node.form != FUNCTION or node.is_view or node.kernel is None:
-            return None
+        if node.form != FUNCTION or node.is_view or node.is_ordered or node.kernel is None:
+            return None  # a collective would take place while the graph is compiled
         return record_call(node, node.kernel, engine.recorder)
     except (NotRecordable, AttributeError, TypeError, cl.Error):
         return None  # a kernel that reads elements, reports errors, or launches on the device of its index
