@@ -43,8 +43,6 @@ from candelabra.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 if TYPE_CHECKING:
     from candelabra._compile.segments import SegmentCache
 
-RECOMPILE_LIMIT: Final = 8
-"""The number of programs of one compiled function. More kinds of calls run eagerly."""
 EAGER_MODES: Final = TRACING | FUNCTION_MODE | PACK | DEFERRED
 """Modes in which compiled functions run eagerly: others have to see their operators."""
 
@@ -96,6 +94,9 @@ class CompiledFunction:
     It returns what the function returns and has its effects on tensors. ``fullgraph``: raise an error for what a graph
     cannot repeat, instead of running in segments (``candelabra._compile.segments``).
     """
+
+    recompile_limit = 8
+    """The number of programs of the function. More kinds of calls run eagerly."""
 
     def __init__(self, function: Callable[..., Any], fullgraph: bool = False) -> None:
         update_wrapper(self, function, updated=())
@@ -188,14 +189,15 @@ class CompiledFunction:
 
     # -- the first call of a kind -------------------------------------------------------------------------------------
     def _traced(self, args: tuple[Any, ...], kwargs: dict[str, Any], leaves: list[Any], spec: TreeSpec) -> Any:
-        if len(self.programs) >= RECOMPILE_LIMIT:
-            changes = f"it was compiled {RECOMPILE_LIMIT} times; what changes is {self._change()}"
+        if len(self.programs) >= self.recompile_limit:
+            changes = f"it was compiled {self.recompile_limit} times; what changes is {self._change()}"
             self._give_up(changes, segments=False)
             return self.function(*args, **kwargs)
         try:
             others = [leaf for leaf in leaves if not isinstance(leaf, Tensor) and not is_constant(leaf)]
             objects = [(each, "an argument") for each in (*others, *classes_in(spec))]
-            environment = environment_of([(self.function, self._name), *objects])
+            replaced = self.programs[-1].environment.replaced_tensors() if self.programs else frozenset[str]()
+            environment = environment_of([(self.function, self._name), *objects], replaced)
         except Unguarded as error:
             self._give_up(f"it depends on {error}")
             return self.function(*args, **kwargs)
@@ -207,7 +209,7 @@ class CompiledFunction:
         changed = environment.failure()
         if changed is not None:
             self._misses += 1
-            if self._misses >= RECOMPILE_LIMIT:
+            if self._misses >= self.recompile_limit:
                 self._give_up(f"each call changes {changed}")
             return out
         program = call.program
@@ -262,10 +264,12 @@ class TracedCall:
     def __init__(self, owner: CompiledFunction, environment: Environment, leaves: list[Any], spec: TreeSpec) -> None:
         self.owner, self.environment, self.leaves, self.spec = owner, environment, leaves, spec
         tensors = [*environment.tensors.values(), *(leaf for leaf in leaves if isinstance(leaf, Tensor))]
-        self.recorder = Recorder(owner.fullgraph, tensors)
+        self.recorder = Recorder(owner.fullgraph, tensors, environment)
         self.program: Program | None = None
         self.bits = state.bits
         self.values: list[Value | None] = []
+        self.varying: set[Value] = set()
+        """The tensors from outside that differ from call to call."""
         self.written: set[Memory] = set()
         """The memory from outside that a node writes."""
         self.derivative: Derivative | None = None
@@ -365,16 +369,23 @@ class TracedCall:
     # -- the program --------------------------------------------------------------------------------------------------
     def _program(self, leaves: list[Any], shape: TreeSpec, results: list[Result]) -> Program:
         recorder, derivative = self.recorder, self.derivative
+        outer = recorder.outer
         writer = Writer(recorder, self.environment, self.bits)
         for position, (leaf, value) in enumerate(zip(self.leaves, self.values, strict=True)):
             writer.argument(position, leaf, value)
         kept = [r.value for r in results if isinstance(r, New)] + (list(derivative.saved) if derivative else [])
-        varying = {*(v for v in self.values if v is not None), *recorder.gradient_of}
-        graphs = graphs_of(recorder.segments, kept, recorder.external, varying)
+        writer.outer_graphs()
+        self.varying = {*(v for v in self.values if v is not None), *recorder.gradient_of, *outer.values}
+        self.varying |= {v for v, tensor in recorder.external.items() if id(tensor) in writer.changing}
+        graphs = graphs_of(recorder.segments, kept, recorder.external, self.varying)
         used = self._captured(results, graphs)
         for value in used:
-            if value not in writer.tensors:
-                writer.captured(value, recorder.external[value], recorder.gradient_of.get(value))
+            tensor, leaf = recorder.external[value], recorder.gradient_of.get(value)
+            is_saved = value in outer.values
+            if value not in writer.tensors and not (is_saved and leaf is None and not writer.is_named(tensor)):
+                writer.captured(value, tensor, leaf)
+            if is_saved:
+                writer.saved(value)
         outside = written_outside(recorder)
         self.written = {value.memory for value in outside}
         written = [v for v in outside if v in writer.tensors]
@@ -389,10 +400,12 @@ class TracedCall:
             writer.gradients([
                 (leaf, recorder.had_gradient[key]) for key, leaf in recorder.leaves.items() if key in guarded
             ])  # fmt: skip
+        writer.hooks()
         simple = [with_packed_operands(simplified(graph), self._is_fixed) for graph in graphs]
         runs = [compile_graph(graph) for graph in simple]
         has_effects = any(node.is_ordered for node in recorder.nodes)
-        repeatable = not written and not recorder.draws and not has_effects and len(graphs) == 1
+        repeatable = not (written or recorder.draws or has_effects or outer.graphs) and len(graphs) == 1
+        writer.release_outer_graphs()
         for segment, graph, short, run in zip(recorder.segments, graphs, simple, runs, strict=True):
             writer.segment(segment, short, run, graph.outputs, repeatable)
         for position, result in enumerate(results):
@@ -419,7 +432,7 @@ class TracedCall:
         """
         recorder = self.recorder
         tensor = recorder.external.get(value)
-        if tensor is None or value in self.values or value.memory in self.written:
+        if tensor is None or value in self.varying or value.memory in self.written:
             return False
         return not (tensor._keys & AUTOGRAD and (recorder.has_backward or self.derivative is not None))
 
