@@ -163,8 +163,9 @@ def list_backends(exclude_tags: Any = ()) -> list[str]:
 
 
 __all__ = [
-    "allow_in_graph", "assume_constant_result", "compile", "compiled_autograd", "cudagraph_mark_step_begin", "disable", "is_compiling",
-    "is_dynamo_compiling", "is_exporting", "list_backends", "nested_compile_region", "reset", "set_stance",
+    "allow_in_graph", "assume_constant_result", "compile", "compiled_autograd", "cudagraph_mark_step_begin", "disable",
+    "is_compiling", "is_dynamo_compiling", "is_exporting", "list_backends", "nested_compile_region", "reset",
+    "set_stance",
 ]  # fmt: skip
 
 

@@ -13,6 +13,7 @@ Made = tuple[tuple[Any, ...], list[cd.Tensor]]
 
 
 def backward(loss: cd.Tensor) -> None:
+    """Run the pass of a loss."""
     loss.backward()
 
 
@@ -39,10 +40,12 @@ def compared(make: Callable[[int], Made], function: Callable[..., Any] = backwar
 
 
 def twice(g: cd.Tensor) -> cd.Tensor:
+    """A hook."""
     return g * 2
 
 
 def triple_gradient(x: cd.Tensor) -> None:
+    """A hook of a leaf."""
     assert x.grad is not None
     x.grad.mul_(3)
 
@@ -61,11 +64,13 @@ class Cube(cd.autograd.Function):
 
 
 def products(k: int) -> Made:
+    """Saved inputs and outputs."""
     x = leaf(k)
     return ((x.exp() * x).sum(),), [x]
 
 
 def written_views(k: int) -> Made:
+    """Writes to views."""
     x = leaf(k, 4)
     y = x * 2
     y[1:3].mul_(3)
@@ -74,28 +79,33 @@ def written_views(k: int) -> Made:
 
 
 def several_outputs(k: int) -> Made:
+    """Operators with several outputs."""
     x = leaf(k, 4, 2)
     a, b = x.unbind(1)
     return ((a * b).sum() + (x + cd.eye(4, 2)).sort(0).values[0].sum(),), [x]
 
 
 def indices(k: int) -> Made:
+    """Indices, and a mask of the maximum."""
     x = leaf(k, 4, 2)
     return ((x[cd.tensor([0, 1, 1])] * 2).sum() + x[:, 1:].amax(0).sum(),), [x]
 
 
 def custom(k: int) -> Made:
+    """A custom operator."""
     x = leaf(k)
     return (Cube.apply(x, 0.5).sum(),), [x]
 
 
 def hook_of_a_leaf(k: int) -> Made:
+    """A hook of a leaf."""
     x = leaf(k)
     x.register_hook(twice)
     return ((x * x).sum(),), [x]
 
 
 def hook_of_a_result(k: int) -> Made:
+    """A hook of a result."""
     x = leaf(k)
     y = x.exp()
     y.register_hook(twice)
@@ -103,6 +113,7 @@ def hook_of_a_result(k: int) -> Made:
 
 
 def hook_after_accumulation(k: int) -> Made:
+    """A hook after accumulation."""
     x = leaf(k)
     x.register_post_accumulate_grad_hook(triple_gradient)
     return ((x * x).sum(),), [x]
@@ -201,7 +212,8 @@ def test_the_loss_of_a_closure_is_read_at_each_call() -> None:
         x = leaf(k)
         loss = (x * x).sum()
         compiled()
-        assert x.grad is not None and x.grad.tolist() == [2.0 + 2 * k] * 3
+        assert x.grad is not None
+        assert x.grad.tolist() == [2.0 + 2 * k] * 3
     assert len(compiled.programs) == 1
 
 
@@ -260,7 +272,7 @@ def test_what_no_program_repeats_is_named() -> None:
     """Packed values, retained gradients and unknown nodes are breaks."""
 
     def broken(loss: cd.Tensor) -> str:
-        with pytest.raises(RuntimeError) as caught:
+        with pytest.raises(RuntimeError, match="fullgraph=True") as caught:
             cd.compile(backward, fullgraph=True)(loss)
         return str(caught.value)
 
@@ -303,7 +315,8 @@ def test_blocks_compile_the_passes_inside() -> None:
         x = leaf(1)
         [g] = cd.autograd.grad((x * x).sum(), x, create_graph=True)
     assert found == gradients(products, backward)
-    assert len(made[0].programs) == 1 and g.requires_grad
+    assert len(made[0].programs) == 1
+    assert g.requires_grad
     with cd.compiler.compiled_autograd():
         assert gradients(products, backward) == found
     backward(*products(1)[0])  # outside of the block

@@ -14,7 +14,7 @@ from weakref import WeakSet
 
 from candelabra._annotations import TYPE_CHECKING, Any, Final
 from candelabra._autograd.node import RELEASED
-from candelabra._compile.containers import classes_in, flattened, is_constant, is_same
+from candelabra._compile.containers import Containers, classes_in, flattened, is_constant, refill
 from candelabra._compile.differentiation import (
     CompiledNode,
     Derivative,
@@ -84,6 +84,8 @@ class Program:
         self.runs: list[Callable[..., Any]] = []
         """For each graph the function of the device's compiler."""
         self.derivative: Derivative | None = None
+        self.takes_containers = False
+        """Whether the function takes the containers among the arguments after the leaves."""
         self.repeatable = False
         """Whether a call that fails has changed nothing, so that the eager function can raise the error."""
 
@@ -163,7 +165,8 @@ class CompiledFunction:
         leaves, spec = flattened((args, kwargs))
         for program in list(self.programs):
             if program.spec is not None and program.spec == spec:
-                out = program.function(*leaves)
+                given = [*leaves, Containers(args, kwargs)] if program.takes_containers else leaves
+                out = program.function(*given)
                 if out is not MISS:
                     return out
         if self.eager is not None and not self.fullgraph:
@@ -201,7 +204,7 @@ class CompiledFunction:
         except Unguarded as error:
             self._give_up(f"it depends on {error}")
             return self.function(*args, **kwargs)
-        call, generation = TracedCall(self, environment, leaves, spec), _Generation.number
+        call, generation = TracedCall(self, environment, leaves, spec, Containers(args, kwargs)), _Generation.number
         out = call.run(args, kwargs)
         if call.recorder.breaks:
             self._give_up(str(call.recorder.breaks[0]))
@@ -261,8 +264,18 @@ def _sees_operators(bits: int) -> bool:
 class TracedCall:
     """One traced call of a compiled function, and the program that repeats it."""
 
-    def __init__(self, owner: CompiledFunction, environment: Environment, leaves: list[Any], spec: TreeSpec) -> None:
+    def __init__(
+        self,
+        owner: CompiledFunction,
+        environment: Environment,
+        leaves: list[Any],
+        spec: TreeSpec,
+        containers: Containers,
+    ) -> None:
         self.owner, self.environment, self.leaves, self.spec = owner, environment, leaves, spec
+        self.containers = containers
+        self.changed: list[int] = []
+        """The positions of the containers among the arguments that the function changes."""
         tensors = [*environment.tensors.values(), *(leaf for leaf in leaves if isinstance(leaf, Tensor))]
         self.recorder = Recorder(owner.fullgraph, tensors, environment)
         self.program: Program | None = None
@@ -272,6 +285,7 @@ class TracedCall:
         """The tensors from outside that differ from call to call."""
         self.written: set[Memory] = set()
         """The memory from outside that a node writes."""
+        self.takes_containers = False
         self.derivative: Derivative | None = None
         self.graded: list[int] = []
         """The positions of the results that the backward pass starts from."""
@@ -285,6 +299,7 @@ class TracedCall:
             settings.cached = {}
         drawn = self.environment.states_of_generators()
         bits = self.bits
+        self.containers.remember()
         try:
             with tracing(recorder):
                 self.values = [
@@ -298,8 +313,6 @@ class TracedCall:
                     recorder.note_break("the function changes the grad mode, or another mode, for the code after it")
                 if self.environment.states_of_generators() != drawn:
                     recorder.note_break("the function draws random numbers from a generator of Python or NumPy")
-                if not is_same(self.leaves, self.spec, (args, kwargs)):
-                    recorder.note_break("the function changes a container among its arguments")
                 found, shape, results = self._results(out)
                 if recorder.breaks:
                     return out
@@ -317,10 +330,13 @@ class TracedCall:
     def _results(self, out: Any) -> tuple[list[Any], TreeSpec, list[Result]]:
         """Return the leaves and the structure of a result, and how to make its tensors.
 
-        Containers that the function refers to are leaves: every call returns them.
+        Containers that the function refers to are leaves: every call returns them. So are those among the arguments.
+        If the function has changed some of these, their contents follow the result.
         """
-        recorder, reaches = self.recorder, self.environment.reaches
-        found, shape = flattened(out, reaches)
+        recorder, reaches = self.recorder, self._reaches
+        changes = self.containers.changes()
+        self.changed = list(changes)
+        found, shape = flattened((out, *changes.values()) if changes else out, reaches)
         recorder.end_segment()
         given = {id(leaf) for leaf in self.leaves}
         for leaf in found:
@@ -334,6 +350,10 @@ class TracedCall:
         if positions and not recorder.breaks:
             self._differentiate(tensors, positions)
         return found, shape, results
+
+    def _reaches(self, value: Any) -> bool:
+        """Return whether an object is one that the function refers to, or a container among the arguments."""
+        return self.environment.reaches(value) or self.containers.position(value) >= 0
 
     def _differentiate(self, tensors: Sequence[Tensor], positions: list[int]) -> None:
         """Trace the backward pass of the results at some positions."""
@@ -420,10 +440,12 @@ class TracedCall:
             if isinstance(result, ViewOfResult):  # of a tensor that has its node now
                 writer.result(position, result)
         plain = self.spec == tree_flatten((tuple(self.leaves), {}))[1]
-        function = writer.function(len(self.leaves), self._returned(writer, leaves, shape))
+        returned = self._returned(writer, leaves, shape)
+        function = writer.function(len(self.leaves), returned, self.takes_containers)
         program = Program(function, None if plain else self.spec, self.environment)
         program.graphs, program.runs, program.derivative = simple, runs, derivative
         program.repeatable = repeatable
+        program.takes_containers = self.takes_containers
         return program
 
     def _is_fixed(self, value: Value) -> bool:
@@ -468,14 +490,29 @@ class TracedCall:
         positions = tuple(self.graded)
         return Repetition(self.owner.function, self.spec, self.environment, positions, refused)
 
-    @staticmethod
-    def _returned(writer: Writer, leaves: list[Any], shape: TreeSpec) -> str:
-        """Return the expression of the result."""
+    def _returned(self, writer: Writer, leaves: list[Any], shape: TreeSpec) -> str:
+        """Return the expression of the result, and write the lines that change containers among the arguments."""
+        returned = self._tree(writer, leaves, shape)
+        if self.changed:
+            writer.lines.append(f"_r = {returned}")
+            for i, position in enumerate(self.changed, 1):
+                writer.lines.append(f"{writer.bound(refill)}({writer.container(position)}, _r[{i}])")
+            returned = "_r[0]"
+        self.takes_containers = writer.takes_containers
+        if self.takes_containers:
+            aliases = writer.bound(self.containers.aliases())
+            writer.guards.append(f"if containers.aliases() != {aliases}: return MISS")
+        return returned
+
+    def _tree(self, writer: Writer, leaves: list[Any], shape: TreeSpec) -> str:
+        """Return the expression of a tree of tensors, containers among the arguments, and constants."""
         names, count = [], 0
         for leaf in leaves:
             if isinstance(leaf, Tensor):
                 names.append(f"x{count}")
                 count += 1
+            elif not self.environment.reaches(leaf) and (position := self.containers.position(leaf)) >= 0:
+                names.append(writer.container(position))
             else:
                 names.append(writer.bound(leaf))
         if shape.is_leaf():

@@ -30,8 +30,8 @@ def compiled_autograd(compiler: Callable[[Callable[..., Any]], Any] | None = Non
     """Compile the backward passes that this thread starts inside the block, each as one function.
 
     ``compiler`` takes the function of a pass and returns the compiled one, as ``candelabra.compile(fullgraph=True)``
-    does; by default, all such blocks share the compiled passes. Passes of ``backward()`` are compiled; ``autograd.grad`` and passes
-    with ``create_graph=True`` run as usual. See docs/compile.md.
+    does; by default, all such blocks share the compiled passes. Passes of ``backward()`` are compiled;
+    ``autograd.grad`` and passes with ``create_graph=True`` run as usual. See docs/compile.md.
     """
     function = _passes if compiler is None else compiler(run_backward)
     with _intercepted(function):

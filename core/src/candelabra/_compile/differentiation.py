@@ -22,10 +22,10 @@ from candelabra._autograd.node import RELEASED, Node, Port, changed
 from candelabra._autograd.structure import Structure
 from candelabra._compile.environment import Environment
 from candelabra._compile.recording import Recorder
+from candelabra._dispatch.tracing import tracer_here
 from candelabra._graph.compiling import compile_graph
 from candelabra._graph.packing import with_packed_operands
 from candelabra._graph.passes import simplified
-from candelabra._dispatch.tracing import tracer_here
 from candelabra._graph.running import dispatching, on_list
 from candelabra._graph.structure import INPLACE, Graph, Value, mapped
 from candelabra._graph.structure import Node as GraphNode

@@ -14,8 +14,9 @@ import sys
 import sysconfig
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
+from dis import get_instructions
 from enum import EnumType
-from functools import partial
+from functools import lru_cache, partial
 from io import IOBase
 from types import CodeType, FunctionType, MethodType, ModuleType
 
@@ -254,9 +255,8 @@ class Environment:
         for name, default in (function.__kwdefaults__ or {}).items():
             read = f"{self._name(function)}.__kwdefaults__[{name!r}]"
             self.value(read, default, f"a default of {function.__name__}")
-        names = set(names_in(code))
-        table = self._name(function.__globals__)
-        for name in sorted(names & function.__globals__.keys()):
+        names, table = set(names_in(code)), self._name(function.__globals__)
+        for name in sorted(globals_in(code) & function.__globals__.keys()):
             content = function.__globals__[name]
             self.value(f"{table}[{name!r}]", content, f"the global {name!r}")
             if isinstance(content, ModuleType) and is_user_code(content.__name__):
@@ -301,6 +301,14 @@ def names_in(code: CodeType) -> Iterator[str]:
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             yield from names_in(constant)
+
+
+@lru_cache(1024)
+def globals_in(code: CodeType) -> frozenset[str]:
+    """Return the names in a code object, and in those inside it, that are those of globals and not of attributes."""
+    found = {i.argval for i in get_instructions(code) if i.opname.endswith(("_GLOBAL", "_NAME"))}
+    inside = [globals_in(constant) for constant in code.co_consts if isinstance(constant, CodeType)]
+    return frozenset(found).union(*inside)
 
 
 def environment_of(roots: list[tuple[Callable[..., Any], str]], replaced: frozenset[str] = frozenset()) -> Environment:

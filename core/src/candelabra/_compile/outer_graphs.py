@@ -1,8 +1,8 @@
 """Backward passes of graphs that were recorded before the call of a compiled function, as parts of its graph.
 
-``compile(lambda: loss.backward())`` has no forward pass. Its trace runs the nodes that ``loss`` leads to, and the values
-that they have saved are inputs of the compiled graph. Each call compares the structure of its graph with the traced one
-(:mod:`candelabra._autograd.structure`), reads the saved values, and releases the nodes as the engine does.
+``compile(lambda: loss.backward())`` has no forward pass. Its trace runs the nodes that ``loss`` leads to, and the
+values that they have saved are inputs of the compiled graph. Each call compares the structure of its graph with the
+traced one (:mod:`candelabra._autograd.structure`), reads the saved values, and releases the nodes as the engine does.
 """
 
 from __future__ import annotations

@@ -52,6 +52,7 @@ class Writer:
         self.tensors: dict[Value, str] = {}
         """The expressions of the tensors from outside."""
         self.environment = environment
+        self.takes_containers = False
         self.expressions: dict[int, str] = {}
         """The expressions of tensors by identity: arguments, those that each call reads anew, leaves of graphs."""
         self.changing: dict[int, Tensor] = {}
@@ -353,13 +354,19 @@ class Writer:
             for position in positions if len(positions) > 1 else ():
                 self.lines.append(f"x{position}.__dict__['_inplace_refused'] = {self.bound(SHARED)}")
 
-    def function(self, count: int, returned: str) -> Callable[..., Any]:
-        """Return the function of ``count`` leaves that returns the expression ``returned``."""
+    def container(self, position: int) -> str:
+        """Return the expression of a container among the arguments."""
+        self.takes_containers = True
+        return f"containers.found[{position}]"
+
+    def function(self, count: int, returned: str, takes_containers: bool) -> Callable[..., Any]:
+        """Return the function of ``count`` leaves, and of the containers, that returns the expression ``returned``."""
         lines = [
             "try:", *indent([*self.guards, *self.environment.lines]), "except FAILURES: return MISS", *self.lines,
             f"return {returned}",
         ]  # fmt: skip
-        return build_once("compiled", ", ".join(f"a{i}" for i in range(count)), lines, self.scope, "compiled call")
+        parameters = [*(f"a{i}" for i in range(count)), *(["containers"] if takes_containers else [])]
+        return build_once("compiled", ", ".join(parameters), lines, self.scope, "compiled call")
 
 
 def written_outside(recorder: Recorder) -> list[Value]:
