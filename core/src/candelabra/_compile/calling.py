@@ -21,13 +21,14 @@ from candelabra._compile.differentiation import (
     Repetition,
     freed,
     has_hooks,
+    leads_to,
     trace_backward,
     without_hooks,
 )
 from candelabra._compile.environment import Environment, Unguarded, environment_of
 from candelabra._compile.program import MISS, Writer, written_outside
 from candelabra._compile.recording import GradientSet, Recorder, graphs_of
-from candelabra._compile.results import New, Result, ViewOfResult, results_of
+from candelabra._compile.results import Alias, New, Result, ViewOfResult, hidden_results, results_of
 from candelabra._dispatch import autocasting
 from candelabra._dispatch.levels import active_frames
 from candelabra._graph.compiling import compile_graph
@@ -345,6 +346,9 @@ class TracedCall:
         if recorder.breaks:
             return found, shape, []
         tensors = [leaf for leaf in found if isinstance(leaf, Tensor)]
+        for tensor in tensors:
+            tensor._fresh()
+        tensors += hidden_results(tensors, recorder)
         results = results_of(tensors, recorder)
         positions = [i for i, r in enumerate(results) if isinstance(r, New) and r.differentiable]
         if positions and not recorder.breaks:
@@ -374,13 +378,18 @@ class TracedCall:
             recorder.note_break("a hook runs in the backward pass")
             return
         recorder.rehearses = True
-        spent = freed(recorder, [tensors[i] for i in positions], inputs)
+        leaves = [leaf for node in recorder.made_leaves if (leaf := node.owner()) is not None]
+        spent = freed(recorder, [tensors[i] for i in positions], [*inputs, *leaves])
         self.freed = [i for i, is_freed in zip(positions, spent, strict=True) if is_freed]
         self.graded = [i for i in positions if i not in self.freed]
         if not self.graded:
             return
         if len(recorder.segments) > 1:
             recorder.note_break("the function returns tensors that require grad after a call outside of the graph")
+            return
+        made = {tensor._node for tensor in tensors if tensor._node in recorder.made_leaves}
+        if made and leads_to((tensors[i] for i in self.graded), made):
+            recorder.note_break("the function returns a leaf that it creates, and a tensor that depends on it")
             return
         self.derivative = trace_backward(recorder, [tensors[i] for i in self.graded], inputs)
         if self.derivative is None and not recorder.breaks:
@@ -435,10 +444,11 @@ class TracedCall:
             self._attach(writer, derivative)
         for position in self.freed:
             writer.lines.append(f"{writer.bound(CompiledNode)}(None, {writer.bound(RELEASED)}).give((x{position},))")
-        writer.refuse_writes(results)
         for position, result in enumerate(results):
             if isinstance(result, ViewOfResult):  # of a tensor that has its node now
                 writer.result(position, result)
+            elif isinstance(result, (Alias, New)) and result.leaf is not None:
+                writer.leaf(position, result.leaf)
         plain = self.spec == tree_flatten((tuple(self.leaves), {}))[1]
         returned = self._returned(writer, leaves, shape)
         function = writer.function(len(self.leaves), returned, self.takes_containers)

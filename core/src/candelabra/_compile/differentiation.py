@@ -11,7 +11,7 @@ linearize-then-transpose and of PyTorch's AOTAutograd.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from contextlib import contextmanager
 from weakref import ref
 
@@ -100,6 +100,20 @@ def has_hooks(outputs: Iterable[Tensor], inputs: Iterable[Tensor]) -> bool:
             return True
         seen.add(node)
         waiting += node.edges()
+    return False
+
+
+def leads_to(outputs: Iterable[Tensor], nodes: Set[Any]) -> bool:
+    """Return whether a backward pass from ``outputs`` leads to one of some nodes."""
+    seen: set[Any] = {None}
+    waiting = [tensor._node for tensor in outputs]
+    while waiting:
+        node = waiting.pop()
+        if node in nodes:
+            return True
+        if node not in seen:
+            seen.add(node)
+            waiting += node.edges()  # type: ignore[union-attr]  # None has been seen
     return False
 
 

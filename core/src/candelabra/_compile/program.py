@@ -29,12 +29,6 @@ MISS: Final = object()
 FAILURES: Final = (AttributeError, IndexError, KeyError, TypeError, ValueError)
 """What a guard may raise when an object is not what it was."""
 
-SHARED: Final = (
-    "a result of a compiled function that requires grad and shares its memory with another result cannot be modified "
-    "inplace: write to a clone() of it"
-)
-"""The error of a write whose effect on the derivative of the other result is not recorded."""
-
 
 class Writer:
     """The lines of the function, and the objects that they name."""
@@ -340,19 +334,14 @@ class Writer:
             self.lines += self.wrapped(name, self.names[result.value], result.keys, result.version)
             if isinstance(result, New) and result.shares >= 0:
                 self.lines.append(f"{name}._counter = x{result.shares}._counter")
+            if isinstance(result, New) and result.refused is not None:
+                self.lines.append(f"{name}.__dict__['_inplace_refused'] = {self.bound(result.refused)}")
 
-    def refuse_writes(self, results: Sequence[Result]) -> None:
-        """Write lines that forbid writes to results that require grad and share their memory with each other.
-
-        As views of one tensor in an eager call, a write to one of them would change the derivative of the others.
-        """
-        sharing: dict[int, list[int]] = {}
-        for position, result in enumerate(results):
-            if isinstance(result, New) and result.differentiable:
-                sharing.setdefault(position if result.shares < 0 else result.shares, []).append(position)
-        for positions in sharing.values():
-            for position in positions if len(positions) > 1 else ():
-                self.lines.append(f"x{position}.__dict__['_inplace_refused'] = {self.bound(SHARED)}")
+    def leaf(self, position: int, gradient: int) -> None:
+        """Write the line that makes a result a leaf that requires grad, and gives it its gradient."""
+        self.lines.append(f"x{position}.requires_grad_()")
+        if gradient >= 0:
+            self.lines.append(f"x{position}._grad = x{gradient}")
 
     def container(self, position: int) -> str:
         """Return the expression of a container among the arguments."""
