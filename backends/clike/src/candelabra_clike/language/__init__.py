@@ -33,6 +33,7 @@ from candelabra_clike.language.functions import (
     refuse,
     round_to,
     select,
+    shuffle,
     sqrt,
 )
 from candelabra_clike.language.printing import FORMS, is_vectorizable, selected_by_lanes, text
@@ -69,6 +70,7 @@ __all__ = [
     "round_to",
     "select",
     "selected_by_lanes",
+    "shuffle",
     "sqrt",
     "text",
     "unsigned",

@@ -17,7 +17,7 @@ an error outside of the block in which it is declared. :func:`built` adds the op
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import wraps
 from itertools import count
@@ -339,6 +339,15 @@ class KernelBuilder:
         yield
         self.line("}")
         self._scopes.pop()
+
+
+def statements(known: Iterable[str], write: Callable[[KernelBuilder], None]) -> str:
+    """Return the statements that a function adds, for a text which declares these names."""
+    k = KernelBuilder("", wide=False)
+    for name in known:
+        k._new(name)
+    write(k)
+    return "".join(f"{line}\n" for line in k._lines)
 
 
 def least(first: Value, second: Operand) -> Value:
