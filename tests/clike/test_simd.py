@@ -86,7 +86,7 @@ def within(make: Callable[[KernelBuilder, KernelArray, Value, Value], object]) -
     return mistaken
 
 
-MISTAKES: dict[str, tuple[Callable[[KernelBuilder, KernelArray], None], str]] = {
+MISTAKES: dict[str, tuple[Callable[[KernelBuilder, KernelArray], object], str]] = {
     "a number": (stored_in_a_number, "expected 1 lanes, got a vector of 8"),
     "two sizes": (mixed, "vectors of 8 and of 16 lanes"),
     "distance": (within(lambda k, x, i, e: x[i * 2]), "the index of a vector: expected a sum with the counter"),

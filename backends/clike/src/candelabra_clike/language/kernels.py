@@ -163,7 +163,8 @@ class KernelBuilder:
         node that several of them use is computed once, in a constant.
         """
         types = [(array.type,) for array, _ in targets]
-        values, names = all_declared(operator, function, known, types), {}
+        values = all_declared(operator, function, known, types)
+        names: dict[Value, Value] = {}
         for node in shared_nodes(values):
             names[node] = self.let(self._unused("c"), replaced(node, names))
         for (array, at), value in zip(targets, values, strict=True):

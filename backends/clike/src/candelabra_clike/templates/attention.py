@@ -136,8 +136,8 @@ class AttentionKernel:
             "units", "per_item", "blocks", "queries", "keys_count", "first"
         )
         self.width, self.value_width, self.step, self.size = k.numbers("width", "value_width", "step", "size")
-        places = [(b, *k.numbers(f"{n}_row", f"{n}_column")) for b, n in zip(buffers, letters, strict=True)]
-        self.arrays = dict(zip(letters, places, strict=True))
+        self.arrays = dict(zip(letters, buffers, strict=True))
+        self.steps = {n: k.numbers(f"{n}_row", f"{n}_column") for n in letters}
         self.sizes = k.numbers(*[f"z{d}" for d in range(rank)])
         self.strides = {n: k.numbers(*[f"{n}_z{d}" for d in range(rank)]) for n in letters}
         self.scale = k.number("scale", "f32")
@@ -160,9 +160,8 @@ class AttentionKernel:
 
     def matrix(self, letter: str, first_row: Value | None = None) -> Matrix:
         """Return the matrix of a head, from one of its rows on."""
-        array, row, column = self.arrays[letter]
-        at = self.at[letter]
-        return Matrix(array, at if first_row is None else at + first_row * row, row, column)
+        at, (row, column) = self.at[letter], self.steps[letter]
+        return Matrix(self.arrays[letter], at if first_row is None else at + first_row * row, row, column)
 
     def scores(self, at: Value) -> Matrix:
         """Return the matrix of a number for each query of a block and each key."""
@@ -174,8 +173,8 @@ class AttentionKernel:
         k, zero = self.kernel, constant(INDEX, 0)
         with k.block():
             for name, letter, x in (("out", "o", out), ("a", "a", a), ("b", "b", b)):
-                k.pointer(name, x.array, x.at)
-                for part, value in (("at", zero), ("row", x.row), ("column", x.column)):
+                k.pointer(name, x.array)
+                for part, value in (("at", x.at), ("row", x.row), ("column", x.column)):
                     k.let(f"{letter}_{part}", value)
             for name, value in (("m_first", zero), ("m_end", m), ("n_first", zero), ("n_end", n), ("depth", depth)):
                 k.let(name, value)
@@ -187,13 +186,13 @@ class AttentionKernel:
 
     def over_keys(self) -> Bounds:
         """Return the bounds of products over the keys that a tile of queries sees."""
-        return Bounds(end=least(_excess(FIRST_ROW + self.shift + self.tile.rows, FIRST_PRODUCT), PRODUCTS))
+        return Bounds(end=_excess(FIRST_ROW + self.shift + self.tile.rows, FIRST_PRODUCT, PRODUCTS))
 
     def over_queries(self, is_first: Value) -> Bounds:
         """Return the bounds of products over the queries that see any key of a tile. They are added to those of the
         blocks that were computed before.
         """
-        first = least(_excess(_excess(FIRST_ROW, self.shift), FIRST_PRODUCT), PRODUCTS)
+        first = _excess(_excess(FIRST_ROW, self.shift), FIRST_PRODUCT, PRODUCTS)
         return Bounds(first=first, fresh=(FIRST_PRODUCT == 0) & is_first)
 
     # -- scores -------------------------------------------------------------------------------------------------------
@@ -224,6 +223,12 @@ class AttentionKernel:
                 w[i] = w[i] * self.scale
             with k.loop("i", self.visible, self.whole) as i:
                 w[i] = -inf
+            with k.vectors("i", self.whole, self.beyond, lanes) as i:
+                w[i] = 0
+        # In a loop of its own: a vector that is loaded right after numbers were stored into it waits for them.
+        with k.loop("r", 0, self.rows) as r:
+            w = self.row("w", weights, r)
+            self.declare_parts(r)
             tops = k.variable("tops", constant("f32", -inf), lanes)
             with k.vectors("i", 0, self.whole, lanes) as i:
                 k.assign(tops, greater(tops, k.let("x", w[i])))
@@ -235,8 +240,6 @@ class AttentionKernel:
             factor = k.let("factor", 1 / declare_combined(k, "total", sums, operator.add))
             with k.vectors("i", 0, self.whole, lanes) as i:
                 w[i] = w[i] * factor
-            with k.vectors("i", self.whole, self.beyond, lanes) as i:
-                w[i] = 0
 
     def slopes(self, slopes: Matrix, weights: Matrix) -> None:
         """Compute the gradients of scores, in place of those of weights."""
@@ -254,9 +257,9 @@ class AttentionKernel:
                 s[i] = 0
 
 
-def _excess(a: Value, b: Value) -> Value:
-    """Return ``a - b``, or 0 if it is negative."""
-    return select(a > b, a - b, 0)
+def _excess(a: Value, b: Value, most: Value | None = None) -> Value:
+    """Return ``a - b``, at least 0 and at most ``most``."""
+    return select(a <= b, 0, a - b if most is None else least(a - b, most))
 
 
 def greater(a: Value, b: Value) -> Value:

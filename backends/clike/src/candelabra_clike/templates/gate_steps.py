@@ -14,7 +14,7 @@ from typing import Any
 
 from candelabra.dtypes import dtype, float32, float64
 
-from candelabra_clike.language import Value, call, parameters_of
+from candelabra_clike.language import INDEX, Value, call, constant, parameters_of
 from candelabra_clike.language.kernel_arrays import KernelArray
 from candelabra_clike.language.kernels import KernelBuilder, built
 from candelabra_clike.source import Source
@@ -72,7 +72,7 @@ class GateStep:
         type = CTYPES[d].value
         k = KernelBuilder(f"{self.name}_{d.name}", wide=True)
         arrays = [k.writes(name, type) for name, _ in self.written] + [k.reads(name, type) for name, _ in self.read]
-        starts = [*[0] * len(self.written), *[k.number(f"{name}_at") for name, _ in self.read]]
+        starts = [constant(INDEX, 0) for _ in self.written] + [k.number(f"{name}_at") for name, _ in self.read]
         width = k.number("width")
         row = k.let("row", k.item if serial else k.item // width)
         rows = [

@@ -95,8 +95,8 @@ class OptimizerStep:
             for a, array in arrays.items():
                 k.point(array, array, starts[a] + first if starts else first)
             if serial:
-                with k.loop("i", 0, k.let("trips", cast("i32", least(n - first, CHUNK))), independent=True) as i:
-                    self._update(arrays, i, numbers)
+                with k.loop("i", 0, k.let("trips", cast("i32", least(n - first, CHUNK))), independent=True) as at:
+                    self._update(arrays, at, numbers)
             else:
                 self._update(arrays, constant(INDEX, 0), numbers)
         return k.source(group=1 if serial else None)
