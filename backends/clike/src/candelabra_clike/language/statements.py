@@ -37,30 +37,30 @@ def with_constants(values: Sequence[Value]) -> tuple[list[str], list[Value]]:
     """Return declarations of constants ``c0`` … for the nodes that several nodes use, and the values that refer to
     them.
     """
-    uses: dict[Value, int] = {}
+    constants: dict[Value, Value] = {}
+    lines: list[str] = []
+    for node in shared_nodes(values):
+        name = f"c{len(constants)}"
+        lines.append(f"const {_variable_type(node)} {name} = {text(replaced(node, constants))};")
+        constants[node] = Variable(node.type, name)
+    return lines, [replaced(value, constants) for value in values]
 
-    def count(node: Value) -> None:
+
+def shared_nodes(values: Sequence[Value]) -> list[Value]:
+    """Return the nodes that several nodes use, other than variables and numbers. Each comes after its operands."""
+    uses: dict[Value, int] = {}
+    found: list[Value] = []
+
+    def visit(node: Value) -> None:
         uses[node] = uses.get(node, 0) + 1
         if uses[node] == 1:
             for operand in node.operands:
-                count(operand)
+                visit(operand)
+            found.append(node)
 
     for value in values:
-        count(value)
-    constants: dict[Value, Value] = {}
-    lines: list[str] = []
-
-    def declare(node: Value) -> None:
-        for operand in node.operands:
-            declare(operand)
-        if uses[node] > 1 and node not in constants and not isinstance(node, Variable | Constant | Number):
-            name = f"c{len(constants)}"
-            lines.append(f"const {_variable_type(node)} {name} = {text(replaced(node, constants))};")
-            constants[node] = Variable(node.type, name)
-
-    for value in values:
-        declare(value)
-    return lines, [replaced(value, constants) for value in values]
+        visit(value)
+    return [node for node in found if uses[node] > 1 and not isinstance(node, Variable | Constant | Number)]
 
 
 def _is_variable(value: Value, name: str) -> bool:
