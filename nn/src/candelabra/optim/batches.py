@@ -25,7 +25,7 @@ class Batch(NamedTuple):
     states: list[State]
     """Their states, if these have numbers: they share the tensors of the numbers from this step on."""
     known: Mapping[str, float] = {}
-    """The numbers of the states before the step, by name, but for "step", which counts this step, too: 1 is the first."""
+    """The numbers of the states before the step, by name. Only "step" counts this step, too: the first is 1."""
     first: bool = False
     """Whether they have no momentum yet."""
 

@@ -133,7 +133,7 @@ def _takes(group: Group) -> bool:
 
 
 def _fits(op: Operator[..., Any] | None, parameters: list[Any]) -> bool:
-    """Return whether the parameters are real and local, with dense gradients, and one kernel serves the record, if any."""
+    """Return whether parameters are real and local, with dense gradients, and one kernel serves the record, if any."""
     if any(p.is_complex() or p._grad.layout is not p.layout or hasattr(type(p), "to_local") for p in parameters):
         return False
     return op is None or not parameters or has_one_kernel(op, [t for p in parameters for t in (p, p._grad)])

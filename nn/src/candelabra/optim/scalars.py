@@ -21,7 +21,7 @@ def scalar(value: float) -> Tensor:
 
 
 def kept_value(value: float) -> float:
-    """Return the number that :func:`scalar` keeps of ``value``: it is rounded to float32, unless float64 is the default."""
+    """Return the number that :func:`scalar` keeps of ``value``: rounded to float32, unless float64 is the default."""
     return float(value) if get_default_dtype() is float64 else c_float(value).value
 
 
