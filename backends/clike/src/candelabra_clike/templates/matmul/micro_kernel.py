@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import ClassVar, Final
 
 from candelabra_clike.language import INDEX, Value, Variable, text
 from candelabra_clike.types import CType
@@ -236,22 +236,26 @@ r[j * o_column] = {memory.store(f"(before + {value})")};
     return scalars
 
 
-FIRST_COLUMN, FIRST_ROW = Variable(INDEX, "n0"), Variable(INDEX, "m_here")
-"""Where the panel of columns and the tile of rows begin that bounds are about."""
-FIRST_PRODUCT, PRODUCTS = Variable(INDEX, "k0"), Variable(INDEX, "kc")
-"""The column of the left matrix where a panel begins, and the number of its rows."""
-
-
-class Bounds(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Bounds:
     """The part of a product that is computed, for matrices with zeros, or results that are not needed."""
 
+    COLUMN: ClassVar = Variable(INDEX, "n0")
+    """Where a panel of columns begins."""
+    ROW: ClassVar = Variable(INDEX, "m_here")
+    """Where a tile of rows begins."""
+    PRODUCT: ClassVar = Variable(INDEX, "k0")
+    """Where a panel begins along the sum."""
+    PRODUCTS: ClassVar = Variable(INDEX, "kc")
+    """The number of rows of a panel."""
+
     first_row: Value = Variable(INDEX, "m_first")
-    """The first row for the columns from :data:`FIRST_COLUMN` on."""
+    """The first row for the columns from ``COLUMN`` on."""
     first: Value | None = None
-    """For a tile of rows, the first column of the left matrix, counted from :data:`FIRST_PRODUCT`; None for 0."""
+    """For a tile of rows, the first product that is summed, counted from ``PRODUCT``; None for 0."""
     end: Value = PRODUCTS
-    """The column after the last one, counted alike."""
-    fresh: Value = FIRST_PRODUCT == 0
+    """The product after the last one, counted alike."""
+    fresh: Value = PRODUCT == 0
     """Whether the sums are stored, and not added to the result."""
     padded: bool = False
     """Whether the rows of the result have space for whole panels of columns."""
@@ -259,12 +263,12 @@ class Bounds(NamedTuple):
     def for_tile(self) -> str:
         """Return the declarations for a tile of rows."""
         first = "" if self.first is None else f"const INDEX k_first = {text(self.first)};\n"
-        return first + ("" if self.end is PRODUCTS else f"const INDEX k_end = {text(self.end)};\n")
+        return first + ("" if self.end is self.PRODUCTS else f"const INDEX k_end = {text(self.end)};\n")
 
     @property
     def columns(self) -> tuple[str, str]:
         """The names of the first column and of the end for a tile."""
-        return "0" if self.first is None else "k_first", "kc" if self.end is PRODUCTS else "k_end"
+        return "0" if self.first is None else "k_first", "kc" if self.end is self.PRODUCTS else "k_end"
 
 
 WHOLE: Final = Bounds()
