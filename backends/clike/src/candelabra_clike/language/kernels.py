@@ -31,6 +31,7 @@ from candelabra_clike.language.functions import select
 from candelabra_clike.language.kernel_arrays import KernelArray, KernelVector
 from candelabra_clike.language.lane_vectors import LaneVector
 from candelabra_clike.language.printing import text, type_name
+from candelabra_clike.language.statements import assignments
 from candelabra_clike.language.types import INDEX, INTEGERS, holds, value_type
 from candelabra_clike.language.values import Address, Element, Operand, Value, Variable, as_value
 from candelabra_clike.source import KernelParameter, Source
@@ -119,6 +120,10 @@ class KernelBuilder:
         """Add several indices."""
         return [self.number(name) for name in names]
 
+    def per_dim(self, prefix: str, rank: int) -> list[Variable]:
+        """Add an index for each dim, such as its size or stride: ``n0``, ``n1`` …"""
+        return self.numbers(*[f"{prefix}{d}" for d in range(rank)])
+
     # -- variables ----------------------------------------------------------------------------------------------------
     def let(self, name: str, value: Value) -> Variable:
         """Declare a constant."""
@@ -135,10 +140,21 @@ class KernelBuilder:
 
     def assign(self, variable: Variable, value: Operand) -> None:
         """Give a variable another value."""
+        assigned = self._assigned(variable, value)
+        self.line(f"{self.printed(variable)} = {self.printed(assigned)};")
+
+    def assign_all(self, variables: Sequence[Variable], values: Sequence[Operand]) -> None:
+        """Give variables other values, as if at the same time. What the values have in common is computed once."""
+        assigned = [self._assigned(variable, value) for variable, value in zip(variables, values, strict=True)]
+        for each in (*variables, *assigned):
+            self.printed(each)
+        self.line(assignments([variable.name for variable in variables], assigned).rstrip())
+
+    def _assigned(self, variable: Variable, value: Operand) -> Value:
         assigned = as_value(value, variable.type, f"the variable {variable.name!r}")
         if not holds(variable.type, assigned.type):
             raise TypeError(f"the variable {variable.name!r}: expected type {variable.type}, got {assigned.type}")
-        self.line(f"{self.printed(variable)} = {self.printed(assigned)};")
+        return assigned
 
     def array(self, name: str, type: str, *shape: int, shared: bool = False) -> KernelArray:
         """Declare an array of the work-item, or one that its group shares. Its elements have no values yet."""
@@ -182,25 +198,34 @@ class KernelBuilder:
         loaded = f"LOAD_X8({to.memory}, {source.name} + ({self.printed(at)}))"
         self.line(f"STORE_X8({to.memory}, {to.name} + ({self.printed(at)}), {loaded});")
 
+    def fill(
+        self, array: KernelArray, count: Operand, number: int | float = 0, *, independent: bool = False
+    ) -> KernelArray:
+        """Give the first elements of an array a number, and return the array."""
+        with self.loop("filled", 0, count, independent=independent) as filled:
+            array[filled] = number
+        return array
+
     # -- control ------------------------------------------------------------------------------------------------------
     @contextmanager
     def loop(
-        self, name: str, start: Operand, stop: Operand, step: int = 1, *, independent: bool = False,
-        unrolled: bool = False,
+        self, name: str, start: Operand, stop: Operand, step: Operand = 1, *, independent: bool = False,
+        few: bool = False, unrolled: bool = False,
     ) -> Iterator[Variable]:  # fmt: skip
         """A loop over the integers from ``start`` to below ``stop``, of the type of ``stop``, or else of ``start``.
 
-        ``stop`` is computed before each iteration. ``independent`` and ``unrolled`` are the words INDEPENDENT and
-        UNROLL of the dialect.
+        ``stop`` and ``step`` are computed before each iteration. ``independent`` and ``unrolled`` are the words
+        INDEPENDENT and UNROLL of the dialect; with ``few`` iterations, the first one is INDEPENDENT_FEW.
         """
         type = next((x.type for x in (stop, start) if isinstance(x, Value)), "i32")
-        first, last = (as_value(x, type, "the bound of a loop") for x in (start, stop))
-        if type not in INTEGERS or not holds(type, first.type):
-            raise TypeError(f"a loop from {first.type} to {last.type}: it needs integers of one type")
+        first, last, steps = (as_value(x, type, "the bound of a loop") for x in (start, stop, step))
+        if type not in INTEGERS or not holds(type, first.type) or not holds(type, steps.type):
+            by = f" by {steps.type}" if isinstance(step, Value) else ""
+            raise TypeError(f"a loop from {first.type} to {last.type}{by}: it needs integers of one type")
         self.printed(last)
         counter = Variable(type, name)
-        each = f"++{name}" if step == 1 else f"{name} += {step}"
-        words = "INDEPENDENT\n" * independent + "UNROLL\n" * unrolled
+        each = f"{name} += {self.printed(steps)}" if isinstance(step, Value) or step != 1 else f"++{name}"
+        words = f"INDEPENDENT{'_FEW' * few}\n" * independent + "UNROLL\n" * unrolled
         head = f"for ({type_name(type)} {name} = {self.printed(first)}; {text(counter < last)}; {each}) {{"
         with self._block(words + head, name):
             yield counter
@@ -242,6 +267,10 @@ class KernelBuilder:
     def next(self) -> None:
         """Go on with the next iteration of the loop."""
         self.line("continue;")
+
+    def leave(self) -> None:
+        """End the innermost loop."""
+        self.line("break;")
 
     def barrier(self) -> None:
         """Wait for the work-items of the group."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import count
 
 from candelabra_clike.language.printing import text, type_name
 from candelabra_clike.language.values import Constant, Number, Select, Value, Variable, replaced
@@ -25,8 +26,9 @@ def assignments(targets: Sequence[str], values: Sequence[Value]) -> str:
     assigned = [t for t, _ in pairs]
     lines = constants
     if any(_reads(v, assigned[:k]) for k, v in enumerate(printed)):
-        lines += [f"const {_variable_type(v)} new{k} = {text(v)};" for k, v in enumerate(printed)]
-        lines += [f"{t} = new{k};" for k, t in enumerate(assigned)]
+        names = dict(zip(assigned, _unused("new", printed)))
+        lines += [f"const {_variable_type(v)} {name} = {text(v)};" for name, v in zip(names.values(), printed)]
+        lines += [f"{t} = {name};" for t, name in names.items()]
     else:
         lines += [f"{t} = {text(v)};" for t, v in zip(assigned, printed)]
     joined = "".join(f"{line}\n" for line in lines)
@@ -39,28 +41,35 @@ def with_constants(values: Sequence[Value]) -> tuple[list[str], list[Value]]:
     """
     uses: dict[Value, int] = {}
 
-    def count(node: Value) -> None:
+    def visit(node: Value) -> None:
         uses[node] = uses.get(node, 0) + 1
         if uses[node] == 1:
             for operand in node.operands:
-                count(operand)
+                visit(operand)
 
     for value in values:
-        count(value)
+        visit(value)
     constants: dict[Value, Value] = {}
     lines: list[str] = []
+    names = _unused("c", values)
 
     def declare(node: Value) -> None:
         for operand in node.operands:
             declare(operand)
         if uses[node] > 1 and node not in constants and not isinstance(node, Variable | Constant | Number):
-            name = f"c{len(constants)}"
+            name = next(names)
             lines.append(f"const {_variable_type(node)} {name} = {text(replaced(node, constants))};")
             constants[node] = Variable(node.type, name)
 
     for value in values:
         declare(value)
     return lines, [replaced(value, constants) for value in values]
+
+
+def _unused(prefix: str, values: Sequence[Value]) -> Iterator[str]:
+    """Yield the names ``{prefix}0``, ``{prefix}1`` … but for those of variables and arrays in some values."""
+    taken = {getattr(node, name, "") for v in values for node in v.walk() for name in ("name", "array")}
+    return (name for n in count() if (name := f"{prefix}{n}") not in taken)
 
 
 def _is_variable(value: Value, name: str) -> bool:

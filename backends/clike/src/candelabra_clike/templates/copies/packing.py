@@ -90,9 +90,8 @@ def source(serial: bool, d: dtype, rank: int, wide: bool) -> Source:
                 k.copy_eight(to, of, count - 8)
             with k.otherwise(), k.loop("j", 0, count) as j:
                 to[j] = of[cast(INDEX, j) * s[last]]
-        for low, high in ((0, begin), (stop, size)):
-            with k.loop("j", low, high) as j:
-                to_row[j] = 0
+        k.fill(to_row, begin)
+        k.fill(k.pointer("after", to_row, stop), size - stop)
         advance_variables(k, at, n[:last])
     return k.source()
 
