@@ -40,10 +40,8 @@ def source(d: dtype, gradient: bool, serial: bool, wide: bool) -> Source:
     x_at, target_at, rows, per_item, count = k.numbers("x_at", "target_at", "rows", "per_item", "count")
     errors.declare()
     with k.share("row", rows, per_item) as row:
-        scores, labels = (
-            k.pointer("scores", x, x_at + row * count),
-            k.pointer("labels", target, target_at + row * count),
-        )
+        scores = k.pointer("scores", x, x_at + row * count)
+        labels = k.pointer("labels", target, target_at + row * count)
         many, bad = k.variable("many", constant(INDEX, 0)), k.variable("bad", constant("bool", 0))
         with k.repeat(and_then(many < count, labels[many] != -1)):
             with k.when(cast("u64", labels[many]) >= count):
@@ -77,13 +75,14 @@ def source(d: dtype, gradient: bool, serial: bool, wide: bool) -> Source:
     return k.source(group=1 if serial else None)
 
 
-def _run(x: StridedArray, target: StridedArray, grad: StridedArray | None) -> Any:
+def label_margins(x: StridedArray, target: StridedArray, grad: StridedArray | None = None) -> Any:
+    """Return the loss of each row, or the gradient of the scores."""
     engine = x.engine
     if len(x.shape) != 2 or target.shape != x.shape or 0 in x.shape:
         return NotImplemented  # for the body, which also says what is wrong
     rows, count = x.shape
     out = engine.empty(x.shape if grad is not None else (rows,), x.dtype)
-    arrays = [contiguous(each) for each in (grad, x, target) if each is not None]
+    arrays = [contiguous(each) for each in ((x, target) if grad is None else (grad, x, target))]
     errors, ticket = engine.errors.register(INVALID_LABEL, [])
     per_item = max(1, GRAIN // count) if engine.traits.serial else 1
     compiled(engine, x.dtype, grad is not None, is_wide(*arrays))(
@@ -93,14 +92,9 @@ def _run(x: StridedArray, target: StridedArray, grad: StridedArray | None) -> An
     return out
 
 
-def label_margins(x: StridedArray, target: StridedArray) -> Any:
-    """Return the loss of each row."""
-    return _run(x, target, None)
-
-
 def label_margins_backward(grad: StridedArray, x: StridedArray, target: StridedArray) -> Any:
     """Return the gradient of the scores."""
-    return _run(x, target, grad)
+    return label_margins(x, target, grad)
 
 
 SINGLE = (float32, float64)

@@ -15,7 +15,7 @@ from math import prod
 from operator import add, mul
 from typing import Any, NamedTuple
 
-from candelabra.dtypes import COMPLEX, FLOATING, dtype
+from candelabra.dtypes import COMPLEX, FLOATING, dtype, int64
 
 from candelabra_clike.array import Shape, StridedArray
 from candelabra_clike.engine import Engine, Launch
@@ -154,40 +154,33 @@ def sum_reduction(d: dtype, adjoint: bool = False) -> WindowReduction:
 
 
 # -- plans ------------------------------------------------------------------------------------------------------------
-def pool(
-    x: StridedArray, geometry: PoolingGeometry, extents: Shape, fold: WindowReduction, outs: Sequence[StridedArray]
-) -> None:
-    """Reduce the windows of ``x`` into contiguous results, whose last dims are ``extents``."""
-    if not outs[0].size:
-        return
-    plan = planned(x.engine, x.shape, x.strides, x.dtype, geometry, extents, fold, x.offset >= WIDE // 2)
-    plan.launch(plan.items, *[out.buffer for out in outs], x.buffer, x.offset, *plan.numbers)
+def pool(x: StridedArray, fold: WindowReduction, shape: Shape, *geometry: Shape) -> list[StridedArray]:
+    """Return the results for the windows of ``x``, whose last dims are those of ``geometry``: the window's size,
+    stride, padding and dilation.
+    """
+    outs = [x.engine.empty(shape, d) for d in (x.dtype, *[int64] * fold.with_index)]
+    if outs[0].size:
+        form, extents = PoolingGeometry(*map(tuple, geometry)), shape[-len(geometry[0]) :]
+        plan = planned(x.engine, x.shape, x.strides, x.dtype, form, extents, fold, x.offset >= WIDE // 2)
+        plan.launch(plan.items, *[out.buffer for out in outs], x.buffer, x.offset, *plan.numbers)
+    return outs
 
 
 @lru_cache(4096)
 def planned(
-    engine: Engine,
-    shape: Shape,
-    strides: Shape,
-    d: dtype,
-    geometry: PoolingGeometry,
-    extents: Shape,
-    fold: WindowReduction,
-    far: bool,
-) -> PoolingPlan:
+    engine: Engine, shape: Shape, strides: Shape, d: dtype, geometry: PoolingGeometry, extents: Shape,
+    fold: WindowReduction, far: bool,
+) -> PoolingPlan:  # fmt: skip
     """Return the plan of a call."""
-    rank = len(extents)
-    lead = len(shape) - rank
+    rank, lead = len(extents), len(shape) - len(extents)
     planes, (steps,) = collapsed(shape[:lead], (strides[:lead],))
-    rows = prod(planes) * prod(extents[:-1])
-    size = rows * extents[-1]
+    rows, size = prod(planes) * prod(extents[:-1]), prod(planes) * prod(extents)
     # Positions in the padding count too: those before 0, which wrap around, and those after the end.
     margin = sum(map(prod, zip(geometry.window, geometry.dilation))) + sum(geometry.padding)
     furthest = max(
         size, max_offset(shape, strides), prod(shape[lead:]), *[m * t for m, t in zip(extents, geometry.stride)]
     )
-    wide = far or furthest + margin >= WIDE // 2
-    serial = engine.traits.serial
+    wide, serial = far or furthest + margin >= WIDE // 2, engine.traits.serial
     fixed = geometry if prod(geometry.window) <= SMALL and size >= GRAIN else None
     form = PoolingForm(
         fold, d, rank, len(planes), strides[-1] == 1, serial, wide, fixed, any(k > 1 for k in geometry.dilation),
