@@ -59,7 +59,7 @@ def source(serial: bool, d: dtype, rank: int, wide: bool) -> Source:
     k = KernelBuilder(f"padded_copy_{memory}_{rank}", wide)
     out, x = k.writes("out", memory), k.reads("x", memory)
     out_at, x_at, rows, per_item = k.numbers("out_at", "x_at", "rows", "rows_per_item")
-    n, m, b, s = (k.numbers(*[f"{name}{dim}" for dim in range(rank)]) for name in "nmbs")
+    n, m, b, s = (k.per_dim(name, rank) for name in "nmbs")
 
     def located(at: list[Variable]) -> tuple[Value, Value]:
         """Return whether the row at these coordinates is one of ``x``, and the offset of its first element."""
