@@ -67,7 +67,7 @@ def with_constants(values: Sequence[Value]) -> tuple[list[str], list[Value]]:
 
 
 def _unused(prefix: str, values: Sequence[Value]) -> Iterator[str]:
-    """Yield the names ``{prefix}0``, ``{prefix}1`` … but for those of variables and arrays in some values."""
+    """Yield the names ``{prefix}0``, ``{prefix}1`` … except those of variables and arrays in some values."""
     taken = {getattr(node, name, "") for v in values for node in v.walk() for name in ("name", "array")}
     return (name for n in count() if (name := f"{prefix}{n}") not in taken)
 

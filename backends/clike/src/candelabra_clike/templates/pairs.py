@@ -289,18 +289,18 @@ class PairGradientKernel(PairKernel):
         if self.gradient.slope_reads_result:
             self.matrices["vd"] = k.pointer("results", weights, self.points * LANES)
         with k.loop("first", k.item * LANES, self.points, k.items * LANES) as first:
-            here = k.let("here", least(self.points - first, LANES))
-            self._weights(first, here)
+            count = k.let("count", least(self.points - first, LANES))
+            self._weights(first, count)
             c = k.variable("c", constant(INDEX, 0))
             while coordinates:
                 with k.repeat(self.depth - c >= coordinates):
-                    self._sums(coordinates, first, here, c)
+                    self._sums(coordinates, first, count, c)
                     k.assign(c, c + coordinates)
                 coordinates //= 2
 
-    def _weights(self, first: Value, here: Value) -> None:
+    def _weights(self, first: Value, count: Value) -> None:
         """Compute the weights of a block: 0 of absent pairs, those with earlier points, and those with later ones."""
-        k, following = self.kernel, self.kernel.let("next", first + here)
+        k, following = self.kernel, self.kernel.let("next", first + count)
 
         def store(at: Value, pair: Value | None = None) -> None:
             if pair is not None:
@@ -308,21 +308,21 @@ class PairGradientKernel(PairKernel):
             for name, matrix in self.matrices.items():
                 matrix[at] = 0 if pair is None else Variable(self.type, name)
 
-        with k.loop("j", 0, self.points) as j, k.loop("l", here, LANES) as lane:
+        with k.loop("j", 0, self.points) as j, k.loop("l", count, LANES) as lane:
             store(j * LANES + lane)
-        with k.loop("l", 0, here) as lane:
+        with k.loop("l", 0, count) as lane:
             store((first + lane) * LANES + lane)
         with k.loop("j", 0, following) as j:
             start = k.let("from", select(j < first, first, j + 1))
             before = k.let("before", self.pair(j, start))
-            with k.loop("m", 0, k.let("count", cast("i32", following - start)), independent=True) as m:
+            with k.loop("m", 0, k.let("many", cast("i32", following - start)), independent=True) as m:
                 store(j * LANES + (start - first) + cast(INDEX, m), before + cast(INDEX, m))
         with k.loop("i", first, following) as i:
             after = k.let("after", self.pair(i, i + 1))
-            with k.loop("m", 0, k.let("count", cast("i32", self.points - i - 1)), independent=True) as m:
+            with k.loop("m", 0, k.let("many", cast("i32", self.points - i - 1)), independent=True) as m:
                 store((i + 1 + cast(INDEX, m)) * LANES + (i - first), after + cast(INDEX, m))
 
-    def _sums(self, width: int, first: Value, here: Value, c: Value) -> None:
+    def _sums(self, width: int, first: Value, count: Value, c: Value) -> None:
         """Sum the slopes of ``width`` coordinates from ``c`` on."""
         k, every = self.kernel, range(width)
         own = k.pointer("own", self.packed, first * self.depth + c * LANES)
@@ -336,7 +336,7 @@ class PairGradientKernel(PairKernel):
             with self.each_lane() as lane:
                 for total, part in zip(totals, lanes):
                     total[lane] = total[lane] + cast(self.total, part[lane])
-        with k.loop("l", 0, here) as lane:
+        with k.loop("l", 0, count) as lane:
             for q, total in enumerate(totals):
                 self.out[(first + lane) * self.depth + c + q] = cast(self.type, total[lane])
 

@@ -117,14 +117,14 @@ class WindowMaxima:
             outer = [loops.enter_context(k.loop(f"i{d}", *each)) for d, each in enumerate(bounds[:-1])]
             yield k.let("first", flat_index([*outer, bounds[-1][0]], self.sizes))
 
-    def _short_rows(self, bounds: Bounds, length: Value, best: Variable, found: Variable) -> None:
+    def _short_rows(self, bounds: Bounds, length: Value, best: Variable, index: Variable) -> None:
         k = self.kernel
         with self._each_row(bounds) as first, k.loop("i", first, k.let("stop", first + length)) as i:
             v = k.let("v", self.plane[i])
             better = (v > best) | (v != v)
-            k.assign_all([best, found], [select(better, v, best), select(better, i, found)])
+            k.assign_all([best, index], [select(better, v, best), select(better, i, index)])
 
-    def _long_rows(self, bounds: Bounds, many: Value, best: Variable, found: Variable) -> None:
+    def _long_rows(self, bounds: Bounds, many: Value, best: Variable, index: Variable) -> None:
         k = self.kernel
         most = k.variable("most", call("key", best))
         with self._each_row(bounds) as first:
@@ -138,8 +138,8 @@ class WindowMaxima:
             with k.loop("i", 0, many) as i:
                 k.assign(hit, hit | (call("key", row[i]) == most))
             with k.when(hit), k.loop("i", 0, many) as i, k.when(call("key", row[i]) == most):
-                k.assign(found, first + cast(INDEX, i))
+                k.assign(index, first + cast(INDEX, i))
                 with k.when(most != highest(most.type)):  # no NaN, of which the last one counts
                     k.assign(searching, 0)
                     k.leave()
-        k.assign(best, self.plane[found])
+        k.assign(best, self.plane[index])
