@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import lru_cache, reduce
+from functools import lru_cache
 from math import prod
-from operator import add, mul
 from typing import Any, NamedTuple
 
 from candelabra.dtypes import COMPLEX, FLOATING, dtype, int64
@@ -228,9 +227,8 @@ class PoolingKernel:
         if form.serial:
             self.rows, self.rows_per_item, self.low, self.high = k.numbers("rows", "rows_per_item", "low", "high")
         self.lead, self.windows, self.sizes = k.per_dim("l", form.lead), k.per_dim("m", rank), k.per_dim("n", rank)
-        self.lead_steps, self.steps = k.per_dim("x_l", form.lead), [*k.per_dim("x_s", rank)]
-        if form.adjacent:
-            self.steps[-1] = constant(INDEX, 1)
+        self.lead_steps, steps = k.per_dim("x_l", form.lead), k.per_dim("x_s", rank)
+        self.steps: list[Value] = [*steps[:-1], constant(INDEX, 1) if form.adjacent else steps[-1]]
         if form.fixed is None:
             geometry = [k.per_dim(letter, rank) for letter in "wtqd"]
         else:
@@ -341,4 +339,5 @@ class PoolingKernel:
 
 def inner(coordinates: Sequence[Value], strides: Sequence[Value]) -> Value:
     """Return the offset of an element."""
-    return reduce(add, map(mul, coordinates, strides))
+    first, *others = [coordinate * stride for coordinate, stride in zip(coordinates, strides, strict=True)]
+    return sum(others, start=first)
