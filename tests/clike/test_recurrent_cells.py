@@ -3,7 +3,7 @@
 from itertools import product
 
 import pytest
-from candelabra.dtypes import float32
+from candelabra.dtypes import dtype, float32, float64
 from candelabra_clike.language import ExpressionError
 from candelabra_clike.templates import recurrences
 from candelabra_clike.templates.gate_steps import GRU, LSTM, GateStep, gru_backward, lstm_backward
@@ -36,10 +36,24 @@ def test_a_gate_is_computed_once_and_stored() -> None:
 
 def test_an_optional_array_adds_to_the_sums_if_the_step_has_it() -> None:
     """Only elements that the function asks for are loaded."""
-    assert "p_0 + b_0 + sum_0" in recurrences.rnn(True, False).source(float32).body
-    without = recurrences.rnn(False, False).source(float32).body
+    assert "p_0 + b_0 + sum_0" in recurrences.rnn(True, False).source(float32, 8, 16).body
+    without = recurrences.rnn(False, False).source(float32, 8, 16).body
     assert "tanh_f32(p_0 + sum_0)" in without
     assert "hidden_0" not in without
+
+
+@pytest.mark.parametrize(
+    ("d", "lanes", "registers", "vector"),
+    [(float32, 16, 32, "f32x16"), (float32, 8, 16, "f32x8"), (float64, 16, 32, "f64x8"), (float64, 8, 16, "f64x4")],
+)
+def test_sums_are_vectors_of_one_register(d: dtype, lanes: int, registers: int, vector: str) -> None:
+    """As many rows as fit are multiplied at a time, and fewer of them have statements of their own."""
+    body = recurrences.lstm(False).source(d, lanes, registers).body
+    rows = {32: 6, 16: 3}[registers]
+    assert f"{vector} c{rows - 1}_3 = ({vector})(0);" in body
+    assert f"if (here == {rows}) {{" in body
+    assert f"c{rows}_0" not in body
+    assert f"lane += {lanes * 4 // d.itemsize}) {{" in body
 
 
 def test_a_wrong_step_names_itself_the_type_and_the_line() -> None:

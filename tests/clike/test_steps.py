@@ -63,6 +63,6 @@ def test_the_state_of_a_step_is_computed_once() -> None:
     text = optimizers.momentum(True, True).single(float64, True).body
     for line in (
         "const f64 c0 = vg * sign + vp * decay;", "const f64 c1 = vb * keep + c0 * share;",
-        "vp = vp - (c0 + c1 * keep) * lr;", "vb = c1;",
+        "qp[i] = vp - (c0 + c1 * keep) * lr;", "qb[i] = c1;",
     ):  # fmt: skip
         assert line in text

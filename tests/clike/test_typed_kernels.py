@@ -29,27 +29,32 @@ from candelabra_clike.kernels import (
     gamma_numbers,
     label_margins,
     multinomial,
+    optimizers,
     padding,
     pairs,
     random,
     resampling,
     window_maxima,
 )
+from candelabra_clike.kernels.attention import causal_mask_source
 from candelabra_clike.kernels.distances import NORMS, P_NORM
 from candelabra_clike.language import INDEX, ExpressionError, Variable
 from candelabra_clike.language.kernels import KernelBuilder
-from candelabra_clike.templates import alignments, bags, grid_sampling
+from candelabra_clike.templates import alignments, attention, bags, gate_steps, grid_sampling, recurrences
 from candelabra_clike.templates.convolutions import gathering, pooling, scatter_planes
 from candelabra_clike.templates.convolutions import window_maxima as windows
 from candelabra_clike.templates.copies import flip_triangle, packing
 from candelabra_clike.templates.indexing import argsort, compaction, gather, index_check, scatter, selection, triangles
 from candelabra_clike.templates.indexing.scatter import ScatterForm, ScatterRule
+from candelabra_clike.templates.matmul.matmul import TILE_ROWS, micro_tile_for
 from candelabra_clike.templates.pairs import gradient_source, reduction_source
 from candelabra_clike.templates.pairs import packing as pack_points
 
 FLOATS = [d for d in ALL if d.category == FLOATING]
 BOTH = (False, True)
 KEYS = ("u32", "u64")
+PROCESSORS = ((8, 16), (16, 32))
+"""The lanes and the registers of processors."""
 
 
 def of_class_losses() -> Iterator[Source]:
@@ -155,7 +160,8 @@ def of_copies() -> Iterator[Source]:
     for memory, rank, width, padded, wide in product(("u8", "u64"), (1, 2, 3), (1, 3), BOTH, BOTH):
         yield gathering.source(memory, rank, width, padded, wide)
     for d, rank, serial, wide in product((uint8, uint16, uint64, complex128), (1, 2, 3), BOTH, BOTH):
-        yield packing.source(serial, d, rank, wide)
+        if d is not complex128:
+            yield packing.source(serial, d, rank, wide)
         yield from (padding.source(serial, d, rank, mode, wide) for mode in padding.ORIGINS)
         for inner in product((1, -1, 2), repeat=2):
             yield flip_triangle.source(serial, d, rank, inner, flip_triangle.ALL, wide)
@@ -211,11 +217,39 @@ def of_random_numbers() -> Iterator[Source]:
         yield from (kernel.source(serial, wide) for kernel in kernels)
 
 
+def of_attention() -> Iterator[Source]:
+    """Attention over blocks of queries, its gradient, and causal masks."""
+    for lanes, registers in PROCESSORS:
+        for rows, rank in product((1, 4, *TILE_ROWS[registers]), (1, 3)):
+            tile = micro_tile_for(rows, "f32", lanes, registers)
+            yield from (attention.forward(tile, rank), attention.backward(tile, rank))
+    for d, serial in product((float32, float64), BOTH):
+        yield causal_mask_source(d, serial)
+
+
+def of_recurrences() -> Iterator[Source]:
+    """Steps of recurrent networks, with their products and without, and the packing of weights."""
+    for d, (lanes, registers) in product((float32, float64), PROCESSORS):
+        for flags in product(BOTH, repeat=2):
+            steps = recurrences.rnn(*flags), recurrences.lstm(flags[0]), recurrences.gru_gradient(*flags)
+            yield from (step.source(d, lanes, registers) for step in steps)
+    for d, serial, step in product((float32, float64), BOTH, (gate_steps.LSTM, gate_steps.gru_backward(True))):
+        yield step.source(d, serial)
+        yield from (recurrences.packing(d, units) for units in (16, 32))
+
+
+def of_optimizers() -> Iterator[Source]:
+    """Steps of optimizers for one parameter and for several."""
+    for d, serial, nesterov in product((float32, float64), BOTH, BOTH):
+        step = optimizers.momentum(True, nesterov)
+        yield from (step.single(d, serial), step.several(d, serial, 4))
+
+
 FAMILIES: dict[str, Any] = {
     "class losses": of_class_losses, "grids": of_grids, "sorting": of_sorting, "gathering": of_gathering,
     "scattering": of_scattering, "compaction": of_compaction, "bags": of_bags, "weights": of_weights,
     "copies": of_copies, "alignments": of_alignments, "random numbers": of_random_numbers, "pairs": of_pairs,
-    "pools": of_pools,
+    "pools": of_pools, "attention": of_attention, "recurrences": of_recurrences, "optimizers": of_optimizers,
 }  # fmt: skip
 
 

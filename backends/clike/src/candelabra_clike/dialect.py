@@ -31,6 +31,7 @@ Another C-like language needs another :class:`Dialect`.
 ``STORE_X8(f32, p, v)``                   a vector store to device memory
 ``PRIVATE_X8(f32, p)``                    a vector in an array of the work-item, to read or to write
 ``AS_F32X8(v)``, ``BITS_F32X8(v)``        a vector converted to another type, the bits of a vector as another type
+``f64x4``                                 vectors of four, with ``LOAD_X4`` and ``PRIVATE_X4``
 ``f32x16``, ``u32x16``                    vectors of sixteen, with ``LOAD_X16``, ``STORE_X16``, ``PRIVATE_X16``,
                                           ``BITS_F32X16`` and ``BITS_U32X16``, in the dialects of engines whose
                                           ``Traits.lanes`` are 16

@@ -100,6 +100,10 @@ typedef u32 CACHE_LINE __attribute__((ext_vector_type(16), may_alias));
 _FLOAT64 = """
 typedef double f64; typedef f64 c128 __attribute__((ext_vector_type(2)));
 VECTOR(f64)
+/* Four lanes fill a register of 32 bytes, so that more of them can be kept than of eight. */
+typedef f64 f64x4 __attribute__((ext_vector_type(4))); typedef f64x4 f64x4_at __attribute__((aligned(sizeof(f64))));
+#define LOAD_X4(type, p) (*(const type##x4_at*)(p))
+#define PRIVATE_X4(type, p) (*(type##x4_at*)(p))
 #define AS_F64X8(v) __builtin_convertvector((v), f64x8)
 #define BITS_F64X8(v) __builtin_bit_cast(f64x8, (v))
 #define C128(re, im) ((c128){(re), (im)})

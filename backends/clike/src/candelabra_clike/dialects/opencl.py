@@ -117,6 +117,9 @@ typedef float f32; typedef float2 c64;
     """
 typedef double f64; typedef double2 c128;
 VECTOR(f64, double)
+typedef double4 f64x4; typedef double4 __attribute__((aligned(sizeof(double)))) f64x4_at;
+#define LOAD_X4(type, p) (*(__global const type##x4_at*)(p))
+#define PRIVATE_X4(type, p) (*(type##x4_at*)(p))
 #define AS_F64X8(v) convert_double8(v)
 #define BITS_F64X8(v) as_double8(v)
 #define C128(re, im) ((double2)((re), (im)))

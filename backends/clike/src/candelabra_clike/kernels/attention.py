@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache, partial
-from math import prod
+from math import inf, prod
 from typing import Any, Final, NamedTuple
 
 from candelabra.dtypes import FLOATING, dtype, float32
@@ -22,14 +22,14 @@ from candelabra_clike.kernels.matmul import DIRECT, expand_to, from_float32, to_
 from candelabra_clike.kernels.pointwise import POINTWISE
 from candelabra_clike.kernels.reductions import DtypeSpecialized
 from candelabra_clike.kernels.softmax import row_kernel
-from candelabra_clike.language import call, select
+from candelabra_clike.language import INDEX, call, constant, select
+from candelabra_clike.language.kernels import KernelBuilder, built
 from candelabra_clike.layouts import broadcast, collapsed, dense_strides, memory_order
-from candelabra_clike.source import Source, number, writes
+from candelabra_clike.source import Source
 from candelabra_clike.templates.attention import in_blocks
 from candelabra_clike.templates.elementwise.loops import CHUNK
 from candelabra_clike.templates.matmul.matmul import matmul_kernel
 from candelabra_clike.templates.rows.program import MAX, SUM, RowExpression, RowProgram, RowReduction
-from candelabra_clike.types import CTYPES
 
 Multiply = Callable[[StridedArray, StridedArray, StridedArray, bool], None]
 """``multiply(out, a, b, added)``: ``out = a @ b``, or ``out += a @ b``. All arrays have the same batch dims.
@@ -88,18 +88,21 @@ def rounded(x: StridedArray, d: dtype) -> StridedArray:
     return x if x.dtype is d else from_float32(d)(x)
 
 
-@lru_cache(None)
-def _compiled_causal_mask(engine: Engine, d: dtype) -> Launch:
+@built("attention")
+def causal_mask_source(d: dtype, serial: bool) -> Source:
     """Return the kernel that writes minus infinity for the keys after each query, counted from ``first``, and 0 for the
     others.
     """
-    c, serial = CTYPES[d], engine.traits.serial
-    infinity = "BITS_F32(0xFF800000u)" if c.value == "f32" else "BITS_F64(0xFFF0000000000000ul)"
-    parameters = writes("out", c.memory), *map(number, ("n", "columns", "first"))
-    body = f"""const INDEX begin = GLOBAL_ID * {CHUNK if serial else 1}u;
-const INDEX end = n - begin < {CHUNK if serial else 1}u ? n : begin + {CHUNK if serial else 1}u;
-for (INDEX i = begin; i < end; ++i) out[i] = i % columns > i / columns + first ? {infinity} : 0;"""
-    return engine.compile(Source(f"future_{d.name}", parameters, body, group=1 if serial else None, wide=True))
+    k = KernelBuilder(f"future_{d.name}", wide=True)
+    out, (n, columns, first) = k.writes("out", d), k.numbers("n", "columns", "first")
+    with k.share("i", n, constant(INDEX, CHUNK if serial else 1)) as i:
+        out[i] = select(i % columns > i // columns + first, constant(out.type, -inf), 0)
+    return k.source(group=1 if serial else None)
+
+
+@lru_cache(None)
+def _compiled_causal_mask(engine: Engine, d: dtype) -> Launch:
+    return engine.compile(causal_mask_source(d, engine.traits.serial))
 
 
 def causal_mask(engine: Engine, d: dtype, queries: int, keys: int, first: int) -> StridedArray:

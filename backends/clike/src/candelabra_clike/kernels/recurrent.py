@@ -24,7 +24,10 @@ from candelabra_clike.templates.recurrences import Recurrence
 @lru_cache(None)
 def compiled(engine: Engine, step: GateStep | Recurrence, d: dtype) -> Launch:
     """Return the compiled kernel of a step."""
-    return engine.compile(step.source(d) if isinstance(step, Recurrence) else step.source(d, engine.traits.serial))
+    traits = engine.traits
+    if isinstance(step, Recurrence):
+        return engine.compile(step.source(d, traits.lanes, traits.registers))
+    return engine.compile(step.source(d, traits.serial))
 
 
 def run(step: GateStep, *arrays: StridedArray) -> tuple[StridedArray, ...]:

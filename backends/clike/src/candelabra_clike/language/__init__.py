@@ -33,16 +33,17 @@ from candelabra_clike.language.functions import (
     refuse,
     round_to,
     select,
+    shuffle,
     sqrt,
 )
-from candelabra_clike.language.printing import LANES, is_vectorizable, selected_by_lanes, text
+from candelabra_clike.language.printing import FORMS, is_vectorizable, selected_by_lanes, text
 from candelabra_clike.language.statements import assignments
 from candelabra_clike.language.types import INDEX, highest, lowest, part_type, unsigned, value_type, wrapping
 from candelabra_clike.language.values import Number, Value, Variable, reasons_in
 
 __all__ = [
+    "FORMS",
     "INDEX",
-    "LANES",
     "ExpressionError",
     "Number",
     "Value",
@@ -69,6 +70,7 @@ __all__ = [
     "round_to",
     "select",
     "selected_by_lanes",
+    "shuffle",
     "sqrt",
     "text",
     "unsigned",

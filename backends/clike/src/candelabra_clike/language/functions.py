@@ -139,6 +139,13 @@ def sqrt(x: Value) -> Value:
     return FunctionCall(x.type, f"SQRT_{x.type.upper()}", (x,)) if x.type in FLOATS else call("sqrt", x)
 
 
+def shuffle(x: Value, lane: Value) -> Value:
+    """Return the value of another lane of the warp, on devices that have one."""
+    if lane.type != "u32":
+        raise TypeError(f"the lane of a shuffle of type {lane.type}: it needs u32")
+    return FunctionCall(x.type, "SHUFFLE", (x, lane))
+
+
 def multiply_high(x: Value, y: Value) -> Value:
     """Return the upper 64 bits of the product of two numbers of type ``u64``."""
     if (x.type, y.type) != ("u64", "u64"):

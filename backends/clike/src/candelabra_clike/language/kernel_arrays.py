@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from candelabra_clike.language.lane_vectors import LaneVector
+from candelabra_clike.language.simd import counter_of
 from candelabra_clike.language.types import INTEGERS, holds
-from candelabra_clike.language.values import Address, Element, Operand, Value, as_value
+from candelabra_clike.language.values import Address, Element, Operand, Value, VectorElement, as_value
 
 if TYPE_CHECKING:
     from candelabra_clike.language.kernels import KernelBuilder
@@ -33,7 +34,18 @@ class KernelArray:
         """Those of a pointer to the elements, or None for numbers of the work-item."""
 
     def __getitem__(self, at: Operand | tuple[Operand, ...]) -> Value:
-        return Element(self.type, self.name, self._indices(at), self.converts)
+        indices = self._indices(at)
+        vector = self._vector(indices)
+        return Element(self.type, self.name, indices, self.converts) if vector is None else vector
+
+    def _vector(self, indices: tuple[Value, ...]) -> VectorElement | None:
+        """Return the elements of a vector if the index has the counter of a loop over vectors."""
+        counter = counter_of(indices[0])
+        if counter is None:
+            return None
+        if self.converts or self.rank != 1:
+            raise TypeError(f"the array {self.name!r} has no vectors: it is converted, or has several dims")
+        return VectorElement(self.type, self.name, indices[0], self.qualifiers is None, counter.lanes)
 
     def __setitem__(self, at: Operand | tuple[Operand, ...], value: Operand) -> None:
         if self.qualifiers is not None and "const" in self.qualifiers:
@@ -41,6 +53,12 @@ class KernelArray:
         stored = as_value(value, self.type, f"an element of {self.name!r}")
         if not holds(self.type, stored.type):
             raise TypeError(f"an element of {self.name!r}: expected a value of type {self.type}, got {stored.type}")
+        vector = self._vector(self._indices(at))
+        if vector is not None:
+            form = "PRIVATE_X{}({}, {}) = {};" if vector.private else "STORE_X{}({}, {}, {});"
+            pointer, printed = self.pointer_text(vector.at), self.kernel.printed(stored, vector.lanes)
+            self.kernel.line(form.format(vector.lanes, self.type, pointer, printed))
+            return
         printed = self.kernel.printed(stored)
         if self.converts:
             printed = f"store_{self.converts}({printed})"
@@ -55,6 +73,10 @@ class KernelArray:
         if self.qualifiers is None:
             raise TypeError(f"the array {self.name!r} is not in the memory of the device")
         return Address("u64", self.name, self._indices(at)[0])
+
+    def pointer_text(self, at: Operand) -> str:
+        """Return the text of a pointer to an element."""
+        return f"{self.name} + ({self.kernel.printed(self._indices(at)[0])})"
 
     def _indices(self, at: Operand | tuple[Operand, ...]) -> tuple[Value, ...]:
         indices = tuple([as_value(i, "i32", "an index") for i in (at if isinstance(at, tuple) else (at,))])
@@ -84,4 +106,4 @@ class KernelVector(KernelArray):
     def _pointer(self, array: KernelArray, at: Value) -> str:
         if array.memory != self.memory:
             raise TypeError(f"a vector of {self.memory} was given the array {array.name!r} of {array.memory}")
-        return f"{array.name} + ({self.kernel.printed(at)})"
+        return array.pointer_text(at)

@@ -17,23 +17,34 @@ an error outside of the block in which it is declared. :func:`built` adds the op
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import wraps
+from itertools import count
 from pathlib import Path
 from traceback import walk_tb
-from typing import Final, ParamSpec
+from typing import Any, Final, ParamSpec
 
 from candelabra.dtypes import dtype
 
-from candelabra_clike.language.declaring import ExpressionError
+from candelabra_clike.language.declaring import ExpressionError, all_declared
 from candelabra_clike.language.functions import select
 from candelabra_clike.language.kernel_arrays import KernelArray, KernelVector
 from candelabra_clike.language.lane_vectors import LaneVector
 from candelabra_clike.language.printing import text, type_name
-from candelabra_clike.language.statements import assignments
+from candelabra_clike.language.simd import VectorCounter, VectorVariable, lanes_of, vector_text, vector_type
+from candelabra_clike.language.statements import shared_nodes
 from candelabra_clike.language.types import INDEX, INTEGERS, holds, value_type
-from candelabra_clike.language.values import Address, Element, Operand, Value, Variable, as_value
+from candelabra_clike.language.values import (
+    Address,
+    Element,
+    Operand,
+    Value,
+    Variable,
+    VectorElement,
+    as_value,
+    replaced,
+)
 from candelabra_clike.source import KernelParameter, Source
 from candelabra_clike.types import CTYPES
 
@@ -129,26 +140,31 @@ class KernelBuilder:
         """Declare a constant."""
         return self._declare("const ", name, value)
 
-    def variable(self, name: str, value: Value) -> Variable:
-        """Declare a variable with its first value. :meth:`assign` gives it another one."""
-        return self._declare("", name, value)
+    def variable(self, name: str, value: Value, lanes: int = 1) -> Variable:
+        """Declare a variable with its first value, or a vector of them. :meth:`assign` gives it another one."""
+        return self._declare("", name, value, lanes)
 
-    def _declare(self, qualifier: str, name: str, value: Value) -> Variable:
-        printed = self.printed(value)
-        self.line(f"{qualifier}{_register(value.type)} {self._new(name)} = {printed};")
-        return Variable(value.type, name)
+    def _declare(self, qualifier: str, name: str, value: Value, lanes: int = 1) -> Variable:
+        lanes = max(lanes, lanes_of(value))
+        printed = self.printed(value, lanes)
+        type = _register(value.type) if lanes == 1 else vector_type(value.type, lanes)
+        self.line(f"{qualifier}{type} {self._new(name)} = {printed};")
+        return Variable(value.type, name) if lanes == 1 else VectorVariable(value.type, name, lanes)
 
     def assign(self, variable: Variable, value: Operand) -> None:
         """Give a variable another value."""
         assigned = self._assigned(variable, value)
-        self.line(f"{self.printed(variable)} = {self.printed(assigned)};")
+        target = self.printed(variable, lanes_of(variable))
+        self.line(f"{target} = {self.printed(assigned, lanes_of(variable))};")
 
     def assign_all(self, variables: Sequence[Variable], values: Sequence[Operand]) -> None:
-        """Give variables other values, as if at the same time. What the values have in common is computed once."""
+        """Give variables other values, as if at the same time. A node that several of them use is computed once."""
         assigned = [self._assigned(variable, value) for variable, value in zip(variables, values, strict=True)]
-        for each in (*variables, *assigned):
-            self.printed(each)
-        self.line(assignments([variable.name for variable in variables], assigned).rstrip())
+        with self.block():
+            constants = self._shared(assigned)
+            made = [self.let(self._unused("new"), replaced(value, constants)) for value in assigned]
+            for variable, value in zip(variables, made, strict=True):
+                self.assign(variable, value)
 
     def _assigned(self, variable: Variable, value: Operand) -> Value:
         assigned = as_value(value, variable.type, f"the variable {variable.name!r}")
@@ -156,19 +172,44 @@ class KernelBuilder:
             raise TypeError(f"the variable {variable.name!r}: expected type {variable.type}, got {assigned.type}")
         return assigned
 
+    def _shared(self, values: Sequence[Value]) -> dict[Value, Value]:
+        """Declare a constant for each node that several nodes of some values use."""
+        constants: dict[Value, Value] = {}
+        for node in shared_nodes(values):
+            constants[node] = self.let(self._unused("c"), replaced(node, constants))
+        return constants
+
+    def compute(
+        self, operator: str, function: Callable[..., Any], known: Mapping[str, Any],
+        targets: Sequence[tuple[KernelArray, Value]],
+    ) -> None:  # fmt: skip
+        """Store the values that a function returns, see :func:`~candelabra_clike.language.declaring.all_declared`. A
+        node that several of them use is computed once, in a constant.
+        """
+        values = all_declared(operator, function, known, [(array.type,) for array, _ in targets])
+        constants = self._shared(values)
+        for (array, at), value in zip(targets, values, strict=True):
+            array[at] = replaced(value, constants)
+
     def array(self, name: str, type: str, *shape: int, shared: bool = False) -> KernelArray:
         """Declare an array of the work-item, or one that its group shares. Its elements have no values yet."""
         sizes = "".join(f"[{size}]" for size in shape)
         self.line(f"{'LOCAL ' * shared}{type_name(type)} {self._new(name)}{sizes};")
         return KernelArray(self, name, type, type_name(type), rank=len(shape), qualifiers=None)
 
-    def pointer(self, name: str, array: KernelArray, at: Value) -> KernelArray:
+    def pointer(self, name: str, array: KernelArray, at: Operand = 0) -> KernelArray:
         """Declare an array whose first element is element ``at`` of another one in the memory of the device."""
         if array.qualifiers is None:
             raise TypeError(f"the array {array.name!r} is not in the memory of the device")
-        address = f"{array.name} + ({self.printed(at)})"
-        self.line(f"{array.qualifiers} {array.memory}* {self._new(name)} = {address};")
+        self.line(f"{array.qualifiers} {array.memory}* {self._new(name)} = {array.pointer_text(at)};")
         return KernelArray(self, name, array.type, array.memory, array.converts, qualifiers=array.qualifiers)
+
+    def point(self, pointer: KernelArray, array: KernelArray, at: Operand = 0) -> None:
+        """Give an array made by :meth:`pointer` another first element."""
+        if (pointer.memory, pointer.qualifiers) != (array.memory, array.qualifiers):
+            both = f"{pointer.name!r} of {pointer.memory} and {array.name!r} of {array.memory}"
+            raise TypeError(f"the arrays {both} differ in elements, or in whether they are written")
+        self.line(f"{pointer.name} = {array.pointer_text(at)};")
 
     def swap(self, first: KernelArray, second: KernelArray) -> None:
         """Exchange the elements that two arrays made by :meth:`pointer` refer to."""
@@ -190,13 +231,6 @@ class KernelBuilder:
             raise TypeError(f"an element of {source.name!r} of {source.memory} is none of {to.name!r} of {to.memory}")
         target, element = (self.printed(array.in_memory(i)) for array, i in ((to, at), (source, index)))
         self.line(f"{target} = {element};")
-
-    def copy_eight(self, to: KernelArray, source: KernelArray, at: Value) -> None:
-        """Copy eight elements from index ``at`` on, by a vector. The dialect is one that has them."""
-        if to.memory != source.memory:
-            raise TypeError(f"a vector of {source.name!r} of {source.memory} is none of {to.name!r} of {to.memory}")
-        loaded = f"LOAD_X8({to.memory}, {source.name} + ({self.printed(at)}))"
-        self.line(f"STORE_X8({to.memory}, {to.name} + ({self.printed(at)}), {loaded});")
 
     def fill(
         self, array: KernelArray, count: Operand, number: int | float = 0, *, independent: bool = False
@@ -229,6 +263,14 @@ class KernelBuilder:
         head = f"for ({type_name(type)} {name} = {self.printed(first)}; {text(counter < last)}; {each}) {{"
         with self._block(words + head, name):
             yield counter
+
+    @contextmanager
+    def vectors(self, name: str, start: Operand, stop: Value, lanes: int) -> Iterator[VectorCounter]:
+        """A loop over vectors of a processor, see :mod:`candelabra_clike.language.simd`. It begins one while its first
+        lane is below ``stop``.
+        """
+        with self.loop(name, start, stop, lanes) as counter:
+            yield VectorCounter(counter.type, name, lanes)
 
     @contextmanager
     def share(self, name: str, total: Value, each: Value) -> Iterator[Variable]:
@@ -293,15 +335,24 @@ class KernelBuilder:
         """Add a statement."""
         self._lines.append(statement)
 
-    def printed(self, value: Value) -> str:
-        """Return the text of an expression. Raises ``TypeError`` if it has a variable of a block that has ended."""
+    def printed(self, value: Value, lanes: int = 1) -> str:
+        """Return the text of an expression, of a number or a vector. Raises ``TypeError`` if it has a variable of a
+        block that has ended, or if it is a vector of other lanes.
+        """
         visible = set().union(*self._scopes)
         for node in value.walk():
             name = node.name if isinstance(node, Variable) else None
-            name = node.array if isinstance(node, Element | Address) else name
+            name = node.array if isinstance(node, Element | VectorElement | Address) else name
             if name is not None and name.partition(".")[0] not in visible:
                 raise TypeError(f"{name!r} is declared in a block that has ended, or not at all")
-        return text(value)
+        if lanes_of(value) not in (1, lanes):
+            raise TypeError(f"expected {lanes} lanes, got a vector of {lanes_of(value)}")
+        return text(value) if lanes == 1 or isinstance(value, VectorVariable) else vector_text(value, lanes)
+
+    def _unused(self, letter: str) -> str:
+        """Return a name that is not taken."""
+        visible = set().union(*self._scopes)
+        return next(name for i in count() if (name := f"{letter}{i}") not in visible)
 
     def _condition(self, condition: Value) -> str:
         if condition.type not in INTEGERS:
@@ -323,6 +374,15 @@ class KernelBuilder:
         yield
         self.line("}")
         self._scopes.pop()
+
+
+def statements(known: Iterable[str], write: Callable[[KernelBuilder], None]) -> str:
+    """Return the statements that a function adds, for a text which declares these names."""
+    k = KernelBuilder("", wide=False)
+    for name in known:
+        k._new(name)
+    write(k)
+    return "".join(f"{line}\n" for line in k._lines)
 
 
 def least(first: Value, second: Operand) -> Value:

@@ -23,6 +23,7 @@ from candelabra_clike.language.values import (
     Select,
     Value,
     Variable,
+    VectorElement,
 )
 from candelabra_clike.library import signature
 
@@ -44,8 +45,10 @@ def text(value: Value, form: str = "") -> str:
     return _printed(value, form)[0]
 
 
-LANES: Final = {"vector": 8, "vector16": 16}
+LANES: Final = {"vector4": 4, "vector": 8, "vector16": 16}
 """The elements of a vector, by the form of its text."""
+FORMS: Final = {lanes: form for form, lanes in LANES.items()}
+"""The form of the text for vectors of some lanes."""
 VECTOR_TYPES: Final = frozenset((*FLOATS, *INTEGERS)) - {"bool", INDEX}
 """The types for which there are vectors of eight."""
 
@@ -57,7 +60,7 @@ def is_vectorizable(value: Value) -> bool:
     function has a form for vectors, ``exp_x8``, or it has none.
     """
     match value:
-        case Variable() | Constant():
+        case Variable() | Constant() | VectorElement():
             return value.type in VECTOR_TYPES
         case Cast(of=of):
             return value.type in VECTOR_TYPES and is_vectorizable(of)
@@ -114,6 +117,9 @@ def _printed(value: Value, form: str) -> tuple[str, int]:
         case Element(array=array, at=at, converts=converts):
             loaded = array + "".join(f"[{text(each)}]" for each in at)
             return f"load_{converts}({loaded})" if converts else loaded, PRIMARY
+        case VectorElement(array=array, at=index, private=private, lanes=lanes):
+            pointer = f"{array} + {_bracketed(index, BINARY['+'] + 1, '')}"
+            return f"{'PRIVATE' if private else 'LOAD'}_X{lanes}({value.type}, {pointer})", PRIMARY
         case Address(array=array, at=index):
             return f"(u64)({array} + {_bracketed(index, BINARY['+'] + 1, form)})", UNARY
         case Constant():

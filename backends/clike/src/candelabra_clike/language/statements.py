@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import count
+from collections.abc import Sequence
 
 from candelabra_clike.language.printing import text, type_name
 from candelabra_clike.language.values import Constant, Number, Select, Value, Variable, replaced
@@ -26,9 +25,8 @@ def assignments(targets: Sequence[str], values: Sequence[Value]) -> str:
     assigned = [t for t, _ in pairs]
     lines = constants
     if any(_reads(v, assigned[:k]) for k, v in enumerate(printed)):
-        names = dict(zip(assigned, _unused("new", printed)))
-        lines += [f"const {_variable_type(v)} {name} = {text(v)};" for name, v in zip(names.values(), printed)]
-        lines += [f"{t} = {name};" for t, name in names.items()]
+        lines += [f"const {_variable_type(v)} new{k} = {text(v)};" for k, v in enumerate(printed)]
+        lines += [f"{t} = new{k};" for k, t in enumerate(assigned)]
     else:
         lines += [f"{t} = {text(v)};" for t, v in zip(assigned, printed)]
     joined = "".join(f"{line}\n" for line in lines)
@@ -39,37 +37,30 @@ def with_constants(values: Sequence[Value]) -> tuple[list[str], list[Value]]:
     """Return declarations of constants ``c0`` … for the nodes that several nodes use, and the values that refer to
     them.
     """
+    constants: dict[Value, Value] = {}
+    lines: list[str] = []
+    for node in shared_nodes(values):
+        name = f"c{len(constants)}"
+        lines.append(f"const {_variable_type(node)} {name} = {text(replaced(node, constants))};")
+        constants[node] = Variable(node.type, name)
+    return lines, [replaced(value, constants) for value in values]
+
+
+def shared_nodes(values: Sequence[Value]) -> list[Value]:
+    """Return the nodes that several nodes use, other than variables and numbers. Each comes after its operands."""
     uses: dict[Value, int] = {}
+    found: list[Value] = []
 
     def visit(node: Value) -> None:
         uses[node] = uses.get(node, 0) + 1
         if uses[node] == 1:
             for operand in node.operands:
                 visit(operand)
+            found.append(node)
 
     for value in values:
         visit(value)
-    constants: dict[Value, Value] = {}
-    lines: list[str] = []
-    names = _unused("c", values)
-
-    def declare(node: Value) -> None:
-        for operand in node.operands:
-            declare(operand)
-        if uses[node] > 1 and node not in constants and not isinstance(node, Variable | Constant | Number):
-            name = next(names)
-            lines.append(f"const {_variable_type(node)} {name} = {text(replaced(node, constants))};")
-            constants[node] = Variable(node.type, name)
-
-    for value in values:
-        declare(value)
-    return lines, [replaced(value, constants) for value in values]
-
-
-def _unused(prefix: str, values: Sequence[Value]) -> Iterator[str]:
-    """Yield the names ``{prefix}0``, ``{prefix}1`` … except those of variables and arrays in some values."""
-    taken = {getattr(node, name, "") for v in values for node in v.walk() for name in ("name", "array")}
-    return (name for n in count() if (name := f"{prefix}{n}") not in taken)
+    return [node for node in found if uses[node] > 1 and not isinstance(node, Variable | Constant | Number)]
 
 
 def _is_variable(value: Value, name: str) -> bool:

@@ -153,6 +153,22 @@ class Element(Value):
 
 
 @dataclass(frozen=True, eq=False)
+class VectorElement(Value):
+    """Adjacent elements of an array from ``at`` on, as a vector with a number of lanes, see
+    :mod:`candelabra_clike.language.simd`.
+    """
+
+    array: str
+    at: Value
+    private: bool
+    lanes: int
+
+    @property
+    def operands(self) -> tuple[Value, ...]:
+        return (self.at,)
+
+
+@dataclass(frozen=True, eq=False)
 class Address(Value):
     """The address of element ``at`` of an array, as a number."""
 

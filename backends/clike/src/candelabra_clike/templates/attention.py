@@ -10,19 +10,33 @@ attention with IO-awareness", 2022; the softmax here is over whole rows, which a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import operator
+from collections.abc import Sequence
 from functools import lru_cache
-from math import prod
+from math import inf, prod
 from typing import Final, NamedTuple
 
 from candelabra.dtypes import float32
 
 from candelabra_clike.array import Shape, StridedArray
 from candelabra_clike.engine import Engine, Launch
+from candelabra_clike.language import INDEX, Value, call, constant, select
+from candelabra_clike.language.kernel_arrays import KernelArray
+from candelabra_clike.language.kernels import KernelBuilder, built, least
+from candelabra_clike.language.simd import declare_combined
 from candelabra_clike.layouts import collapsed
-from candelabra_clike.source import KernelParameter, Source, number, reads, writes
-from candelabra_clike.templates.matmul.matmul import TILE_ROWS, batch_offsets, micro_tile_for, round_up
-from candelabra_clike.templates.matmul.micro_kernel import Bounds, MicroTile, product
+from candelabra_clike.source import Source
+from candelabra_clike.templates.index_walker import declare_offsets
+from candelabra_clike.templates.matmul.matmul import TILE_ROWS, micro_tile_for, round_up
+from candelabra_clike.templates.matmul.micro_kernel import (
+    FIRST_COLUMN,
+    FIRST_PRODUCT,
+    FIRST_ROW,
+    PRODUCTS,
+    Bounds,
+    MicroTile,
+    product,
+)
 from candelabra_clike.types import CTYPES
 
 FORWARD: Final = {"result": "y", "query": "q", "keys": "k", "values": "v"}
@@ -51,213 +65,206 @@ def row_of_scores(keys: int) -> int:
 
 
 class Matrix(NamedTuple):
-    """A matrix in the kernel: the name of its array, and the expressions of its first element and its strides."""
+    """A matrix in the kernel: its array, the index of its first element, and its strides."""
 
-    array: str
-    at: str
-    row: str
-    column: str
+    array: KernelArray
+    at: Value
+    row: Value
+    column: Value
 
     @property
     def transposed(self) -> Matrix:
         return self._replace(row=self.column, column=self.row)
 
 
-def operand(array: str, letter: str, first_row: str = "0") -> Matrix:
-    """Return the matrix of a head from one of its rows on."""
-    return Matrix(array, f"{letter}_at + {first_row} * {letter}_row", f"{letter}_row", f"{letter}_column")
+@built("attention")
+def forward(tile: MicroTile, rank: int) -> Source:
+    """Return the kernel of attention for a batch of ``rank`` dims, whose units are blocks of queries."""
+    x = AttentionKernel("attention_blocks", FORWARD, 1, tile, rank)
+    k, weights = x.kernel, x.scores(x.kernel.let("weights_at", x.kernel.item * x.size))
+    with k.share("unit", x.units, x.per_item) as unit:
+        x.declare_head(unit // x.blocks)
+        x.declare_block(unit % x.blocks)
+        x.weights(weights)
+        x.product(x.matrix("y", x.start), weights, x.matrix("v"), x.rows, x.value_width, x.seen, x.over_keys())
+    return x.source()
 
 
-WEIGHTS: Final = Matrix("scratch", "weights_at", "step", "1")
-SLOPES: Final = Matrix("scratch", "slopes_at", "step", "1")
-
-
-SCORES: Final = Bounds("n0 > shift ? n0 - shift : 0", padded=True)
-"""The bounds of products whose results are scores: of each panel of keys, the queries that see any."""
-
-
-def over_keys(rows: int) -> Bounds:
-    """Return the bounds of products over the keys that a tile of queries sees."""
-    seen = f"const INDEX visible = m_here + shift + {rows}u;\n"
-    seen += "const INDEX k_end = visible <= k0 ? 0 : visible - k0 < kc ? visible - k0 : kc;\n"
-    return Bounds(place=seen, end="k_end")
-
-
-def over_queries(rows: int) -> Bounds:
-    """Return the bounds of products over the queries that see any key of a tile. They are added to those of the blocks
-    that were computed before.
+@built("attention_backward")
+def backward(tile: MicroTile, rank: int) -> Source:
+    """Return the kernel of the gradient, whose units are heads. Blocks are computed from the last one on, which sees
+    the most keys.
     """
-    seen = "const INDEX hidden = m_here > shift ? m_here - shift : 0;\n"
-    seen += "const INDEX k_first = hidden <= k0 ? 0 : hidden - k0 < kc ? hidden - k0 : kc;\n"
-    return Bounds(place=seen, first="k_first", fresh="k0 == 0 && is_first")
+    x = AttentionKernel("attention_backward_blocks", BACKWARD, 3, tile, rank)
+    k = x.kernel
+    with k.share("unit", x.units, x.per_item) as unit:
+        weights = x.scores(k.let("weights_at", k.item * x.size))
+        slopes = x.scores(k.let("slopes_at", weights.at + x.size // 2))
+        x.declare_head(unit)
+        with k.loop("turn", 0, x.blocks) as turn:
+            x.declare_block(k.let("part", x.blocks - 1 - turn))
+            x.weights(weights)
+            grad, over_queries = x.matrix("g", x.start), x.over_queries(turn == 0)
+            x.product(slopes, grad, x.matrix("v").transposed, x.rows, x.seen, x.value_width, x.of_scores())
+            x.slopes(slopes, weights)
+            x.product(x.matrix("dq", x.start), slopes, x.matrix("k"), x.rows, x.width, x.seen, x.over_keys())
+            for out, a, b, width in (
+                (x.matrix("dk"), slopes, x.matrix("q", x.start), x.width),
+                (x.matrix("dv"), weights, grad, x.value_width),
+            ):
+                x.product(out, a.transposed, b, x.seen, width, x.rows, over_queries)
+                with k.when(turn == 0), k.loop("key", x.seen, x.keys) as key, k.loop("j", 0, width) as j:
+                    out.array[out.at + key * out.row + j * out.column] = 0
+    return x.source()
 
 
-class AttentionSource:
-    """The kernels for a tile. Each work-item computes some units: blocks of queries, or for the gradient whole heads.
+class AttentionKernel:
+    """A kernel for a tile. Each work-item computes some units.
 
-    A block has ``shift``: its first query sees the keys up to that one, the next query one more, and so on; with no
-    mask, ``shift`` is not less than the number of keys.
+    A block of ``rows`` queries has ``shift``: its first query sees the keys up to that one, the next query one more,
+    and so on; with no mask, ``shift`` is not less than the number of keys. Its queries see ``seen`` keys.
     """
 
-    def __init__(self, tile: MicroTile) -> None:
-        self.tile = tile
-        self.memory = CTYPES[float32]
-        self.vector = f"f32x{tile.lanes}"
-
-    # -- kernels ------------------------------------------------------------------------------------------------------
-    def forward(self, rank: int) -> Source:
-        """Return the kernel of attention for a batch of ``rank`` dims."""
-        unit = f"""INDEX left = unit / blocks;
-const INDEX part = unit % blocks;
-{batch_offsets(tuple(FORWARD.values()), rank)}{self._block()}{self._weights()}"""
-        unit += self._product(
-            operand("result", "y", "start"), WEIGHTS, operand("values", "v"), "rows", "value_width", "seen",
-            over_keys(self.tile.rows),
-        )  # fmt: skip
-        return self._source("attention_blocks", FORWARD, 1, rank, f"const INDEX weights_at = GLOBAL_ID * size;\n{unit}")
-
-    def backward(self, rank: int) -> Source:
-        """Return the kernel of the gradient. Blocks are computed from the last one on, which sees the most keys."""
-        rows = self.tile.rows
-        block = f"""const INDEX part = blocks - 1u - turn;
-const int is_first = turn == 0;
-{self._block()}{self._weights()}"""
-        query, keys, values = operand("query", "q", "start"), operand("keys", "k"), operand("values", "v")
-        grad = operand("grad", "g", "start")
-        block += self._product(SLOPES, grad, values.transposed, "rows", "seen", "value_width", SCORES)
-        block += self._slopes()
-        query_grad, keys_grad = operand("query_grad", "dq", "start"), operand("keys_grad", "dk")
-        values_grad = operand("values_grad", "dv")
-        block += self._product(query_grad, SLOPES, keys, "rows", "width", "seen", over_keys(rows))
-        block += self._product(keys_grad, SLOPES.transposed, query, "seen", "width", "rows", over_queries(rows))
-        block += self._product(
-            values_grad, WEIGHTS.transposed, grad, "seen", "value_width", "rows", over_queries(rows)
-        )  # fmt: skip
-        block += "if (is_first) for (INDEX key = seen; key < keys_count; ++key) {\n"
-        for array, letter, width in (("keys_grad", "dk", "width"), ("values_grad", "dv", "value_width")):
-            element = f"{array}[{letter}_at + key * {letter}_row + j * {letter}_column]"
-            block += f"for (INDEX j = 0; j < {width}; ++j) {element} = 0;\n"
-        unit = f"""INDEX left = unit;
-const INDEX weights_at = GLOBAL_ID * size, slopes_at = weights_at + size / 2u;
-{batch_offsets(tuple(BACKWARD.values()), rank)}for (INDEX turn = 0; turn < blocks; ++turn) {{
-{block}}} }}
-"""
-        return self._source("attention_backward_blocks", BACKWARD, 3, rank, unit)
-
-    def _source(self, name: str, arrays: dict[str, str], written: int, rank: int, unit: str) -> Source:
-        letters = arrays.values()
-        counts = "units", "per_item", "blocks", "queries", "keys_count", "first", "width", "value_width", "step", "size"
-        head: tuple[KernelParameter, ...] = (
-            *[(writes if i < written else reads)(array, "f32") for i, array in enumerate(arrays)],
-            writes("scratch", "f32"),
-            *[number(f"{n}_from") for n in letters],
-            *[number(n) for n in counts],
-            *[number(f"{n}_{d}") for n in letters for d in ("row", "column")],
-            *[number(f"z{d}") for d in range(rank)],
-            *[number(f"{n}_z{d}") for n in letters for d in range(rank)],
-            number("scale", "f32"),
+    def __init__(self, name: str, arrays: dict[str, str], written: int, tile: MicroTile, rank: int) -> None:
+        self.tile, self.lanes = tile, tile.lanes
+        k = self.kernel = KernelBuilder(f"{name}_{tile.rows}_{rank}", wide=True)
+        letters = list(arrays.values())
+        buffers = [(k.writes if i < written else k.reads)(array, "f32") for i, array in enumerate(arrays)]
+        self.scratch = k.writes("scratch", "f32")
+        self.starts = {n: k.number(f"{n}_from") for n in letters}
+        self.units, self.per_item, self.blocks, self.queries, self.keys, self.first = k.numbers(
+            "units", "per_item", "blocks", "queries", "keys_count", "first"
         )
-        body = f"""const INDEX begin = GLOBAL_ID * per_item;
-const INDEX end = units - begin < per_item ? units : begin + per_item;
-for (INDEX unit = begin; unit < end; ++unit) {{
-{unit}}}"""
-        return Source(f"{name}_{self.tile.rows}_{rank}", head, body, group=1, wide=True, contract=True)
+        self.width, self.value_width, self.step, self.size = k.numbers("width", "value_width", "step", "size")
+        self.arrays = dict(zip(letters, buffers, strict=True))
+        self.steps = {n: k.numbers(f"{n}_row", f"{n}_column") for n in letters}
+        self.sizes = k.numbers(*[f"z{d}" for d in range(rank)])
+        self.strides = {n: k.numbers(*[f"{n}_z{d}" for d in range(rank)]) for n in letters}
+        self.scale = k.number("scale", "f32")
 
-    # -- statements ---------------------------------------------------------------------------------------------------
-    def _block(self) -> str:
-        """Return the declarations of the queries of block ``part``, and of the number of keys that any of them sees."""
-        return """const INDEX start = part * queries / blocks, rows = (part + 1u) * queries / blocks - start;
-const INDEX shift = first + start, seen = shift + rows < keys_count ? shift + rows : keys_count;
-"""
+    def source(self) -> Source:
+        """Return the kernel."""
+        return self.kernel.source(group=1, contract=True)
 
-    def _product(self, out: Matrix, a: Matrix, b: Matrix, m: str, n: str, depth: str, bounds: Bounds) -> str:
-        """Return statements for ``out = a @ b``."""
-        places = {"o": out, "a": a, "b": b}
-        steps = ", ".join(f"{n}_at = {x.at}, {n}_row = {x.row}, {n}_column = {x.column}" for n, x in places.items())
-        return f"""{{ GLOBAL f32* const out = {out.array};
-GLOBAL const f32 *const a = {a.array}, *const b = {b.array};
-const INDEX {steps};
-const INDEX m_first = 0, m_end = {m}, n_first = 0, n_end = {n}, depth = {depth};
-{product(self.tile, self.memory, False, False, bounds=bounds)} }}
-"""
+    def declare_head(self, flat: Value) -> None:
+        """Declare the offsets of the matrices of a head."""
+        self.at = declare_offsets(self.kernel, self.starts, self.strides, flat, self.sizes, "_at")
 
-    def _row(self, matrix: Matrix) -> str:
-        """Return the declarations of row ``r`` of scores. Of its elements, the first ``visible`` are of visible keys,
-        ``whole`` are in vectors with these, and ``beyond`` are read by products.
+    def declare_block(self, part: Value) -> None:
+        """Declare the queries of a block, and the number of keys that any of them sees."""
+        k = self.kernel
+        self.start = k.let("start", part * self.queries // self.blocks)
+        self.rows = k.let("rows", (part + 1) * self.queries // self.blocks - self.start)
+        self.shift = k.let("shift", self.first + self.start)
+        self.seen = k.let("seen", least(self.shift + self.rows, self.keys))
+
+    def matrix(self, letter: str, first_row: Value | None = None) -> Matrix:
+        """Return the matrix of a head, from one of its rows on."""
+        at, (row, column) = self.at[letter], self.steps[letter]
+        return Matrix(self.arrays[letter], at if first_row is None else at + first_row * row, row, column)
+
+    def scores(self, at: Value) -> Matrix:
+        """Return the matrix of a number for each query of a block and each key."""
+        return Matrix(self.scratch, at, self.step, constant(INDEX, 1))
+
+    # -- products -----------------------------------------------------------------------------------------------------
+    def product(self, out: Matrix, a: Matrix, b: Matrix, m: Value, n: Value, depth: Value, bounds: Bounds) -> None:
+        """Compute ``out = a @ b``."""
+        k, zero = self.kernel, constant(INDEX, 0)
+        with k.block():
+            for name, letter, x in (("out", "o", out), ("a", "a", a), ("b", "b", b)):
+                k.pointer(name, x.array)
+                for part, value in (("at", x.at), ("row", x.row), ("column", x.column)):
+                    k.let(f"{letter}_{part}", value)
+            for name, value in (("m_first", zero), ("m_end", m), ("n_first", zero), ("n_end", n), ("depth", depth)):
+                k.let(name, value)
+            k.line(product(self.tile, CTYPES[float32], False, False, bounds=bounds))
+
+    def of_scores(self) -> Bounds:
+        """Return the bounds of products whose results are scores: of each panel of keys, the queries that see any."""
+        return Bounds(_excess(FIRST_COLUMN, self.shift), padded=True)
+
+    def over_keys(self) -> Bounds:
+        """Return the bounds of products over the keys that a tile of queries sees."""
+        return Bounds(end=_excess(FIRST_ROW + self.shift + self.tile.rows, FIRST_PRODUCT, PRODUCTS))
+
+    def over_queries(self, is_first: Value) -> Bounds:
+        """Return the bounds of products over the queries that see any key of a tile. They are added to those of the
+        blocks that were computed before.
         """
-        lanes, beyond = self.tile.lanes, round_up(self.tile.rows, self.tile.lanes)
-        return f"""GLOBAL f32* const w = {matrix.array} + ({matrix.at} + r * step);
-const INDEX visible = shift + r + 1u < keys_count ? shift + r + 1u : keys_count;
-const INDEX whole = (visible + {lanes - 1}u) / {lanes}u * {lanes}u;
-const INDEX beyond = whole + {beyond}u < step ? whole + {beyond}u : step;
-"""
+        first = _excess(_excess(FIRST_ROW, self.shift), FIRST_PRODUCT, PRODUCTS)
+        return Bounds(first=first, fresh=(FIRST_PRODUCT == 0) & is_first)
 
-    def _weights(self) -> str:
-        """Return statements that compute the scores of a block, and their softmax in place. Hidden scores become minus
-        infinity, and thereby weights of 0.
+    # -- scores -------------------------------------------------------------------------------------------------------
+    def row(self, name: str, matrix: Matrix, r: Value) -> KernelArray:
+        """Declare a row of scores."""
+        return self.kernel.pointer(name, matrix.array, matrix.at + r * matrix.row)
+
+    def declare_parts(self, r: Value) -> None:
+        """Declare the parts of row ``r`` of scores: the first ``visible`` elements are of visible keys, ``whole`` are
+        in vectors with these, and ``beyond`` are read by products.
         """
-        tile, vector = self.tile, self.vector
-        lanes, load = tile.lanes, tile.load("w + i")
+        k, lanes = self.kernel, self.lanes
+        self.visible = k.let("visible", least(self.shift + r + 1, self.keys))
+        self.whole = k.let("whole", (self.visible + (lanes - 1)) // lanes * lanes)
+        self.beyond = k.let("beyond", least(self.whole + round_up(self.tile.rows, lanes), self.step))
 
-        def put(value: str) -> str:
-            return tile.store("w + i", value)
+    def weights(self, weights: Matrix) -> None:
+        """Compute the scores of a block, and their softmax in place. Hidden scores become minus infinity, and thereby
+        weights of 0.
+        """
+        k, lanes = self.kernel, self.lanes
+        query, keys = self.matrix("q", self.start), self.matrix("k").transposed
+        self.product(weights, query, keys, self.rows, self.seen, self.width, self.of_scores())
+        with k.loop("r", 0, self.rows) as r:
+            w = self.row("w", weights, r)
+            self.declare_parts(r)
+            with k.vectors("i", 0, self.whole, lanes) as i:
+                w[i] = w[i] * self.scale
+            with k.loop("i", self.visible, self.whole) as i:
+                w[i] = -inf
+            with k.vectors("i", self.whole, self.beyond, lanes) as i:
+                w[i] = 0
+        # In a loop of its own: a vector that is loaded right after numbers were stored into it waits for them.
+        with k.loop("r", 0, self.rows) as r:
+            w = self.row("w", weights, r)
+            self.declare_parts(r)
+            tops = k.variable("tops", constant("f32", -inf), lanes)
+            with k.vectors("i", 0, self.whole, lanes) as i:
+                k.assign(tops, greater(tops, k.let("x", w[i])))
+            top = declare_combined(k, "top", tops, greater)
+            sums = k.variable("sums", constant("f32", 0), lanes)
+            with k.vectors("i", 0, self.whole, lanes) as i:
+                w[i] = e = k.let("e", call("exp", w[i] - top))
+                k.assign(sums, sums + e)
+            factor = k.let("factor", 1 / declare_combined(k, "total", sums, operator.add))
+            with k.vectors("i", 0, self.whole, lanes) as i:
+                w[i] = w[i] * factor
 
-        keys = operand("keys", "k").transposed
-        scores = self._product(WEIGHTS, operand("query", "q", "start"), keys, "rows", "seen", "width", SCORES)
-        return f"""{scores}for (INDEX r = 0; r < rows; ++r) {{
-{self._row(WEIGHTS)}for (INDEX i = 0; i < whole; i += {lanes}u) {{ {put(f"{load} * scale")} }}
-for (INDEX i = visible; i < whole; ++i) w[i] = -INFINITE_F32;
-for (INDEX i = whole; i < beyond; i += {lanes}u) {{ {put(f"({vector})(0)")} }}
-}}
-for (INDEX r = 0; r < rows; ++r) {{
-{self._row(WEIGHTS)}{vector} tops = ({vector})(-INFINITE_F32);
-for (INDEX i = 0; i < whole; i += {lanes}u) {{ const {vector} x = {load}; tops = {greater("tops", "x")}; }}
-{self._combined("top", "tops", greater)}{vector} sums = ({vector})(0);
-for (INDEX i = 0; i < whole; i += {lanes}u) {{
-const {vector} e = exp_x{lanes}({load} - top);
-{put("e")} sums += e; }}
-{self._combined("total", "sums", plus)}const f32 factor = DIVIDE_F32(1, total);
-for (INDEX i = 0; i < whole; i += {lanes}u) {{ {put(f"{load} * factor")} }}
-}}
-"""
-
-    def _slopes(self) -> str:
-        """Return statements that compute the gradients of scores, in place of those of weights."""
-        tile, vector = self.tile, self.vector
-        lanes, load, weights = tile.lanes, tile.load("s + i"), tile.load("w + i")
-
-        def put(value: str) -> str:
-            return tile.store("s + i", value)
-
-        return f"""for (INDEX r = 0; r < rows; ++r) {{
-{self._row(WEIGHTS)}GLOBAL f32* const s = {SLOPES.array} + ({SLOPES.at} + r * step);
-{vector} sums = ({vector})(0);
-for (INDEX i = 0; i < whole; i += {lanes}u) sums += {weights} * {load};
-{self._combined("total", "sums", plus)}for (INDEX i = 0; i < whole; i += {lanes}u) {{
-{put(f"{weights} * ({load} - total) * scale")} }}
-for (INDEX i = whole; i < beyond; i += {lanes}u) {{ {put(f"({vector})(0)")} }}
-}}
-"""
-
-    def _combined(self, name: str, vector: str, combine: Callable[[str, str], str]) -> str:
-        """Return statements that combine the elements of a vector into the scalar ``name``."""
-        halves, eight = "", vector
-        if self.tile.lanes == 16:
-            eight = f"{name}_eight"
-            halves = f"const f32x8 {eight} = {combine(f'{vector}.lo', f'{vector}.hi')};\n"
-        four = ", ".join(f"{name}{i} = {combine(f'{eight}.s{i}', f'{eight}.s{i + 4}')}" for i in range(4))
-        two = ", ".join(f"{name}{i + 4} = {combine(f'{name}{i}', f'{name}{i + 2}')}" for i in range(2))
-        return f"{halves}const f32 {four};\nconst f32 {two};\nconst f32 {name} = {combine(f'{name}4', f'{name}5')};\n"
-
-
-def greater(a: str, b: str) -> str:
-    """Return the expression of the greater value, ``b`` if they do not compare."""
-    return f"({a} > {b} ? {a} : {b})"
+    def slopes(self, slopes: Matrix, weights: Matrix) -> None:
+        """Compute the gradients of scores, in place of those of weights."""
+        k, lanes = self.kernel, self.lanes
+        with k.loop("r", 0, self.rows) as r:
+            w, s = self.row("w", weights, r), self.row("s", slopes, r)
+            self.declare_parts(r)
+            sums = k.variable("sums", constant("f32", 0), lanes)
+            with k.vectors("i", 0, self.whole, lanes) as i:
+                k.assign(sums, sums + w[i] * s[i])
+            total = declare_combined(k, "total", sums, operator.add)
+            with k.vectors("i", 0, self.whole, lanes) as i:
+                s[i] = w[i] * (s[i] - total) * self.scale
+            with k.vectors("i", self.whole, self.beyond, lanes) as i:
+                s[i] = 0
 
 
-def plus(a: str, b: str) -> str:
-    """Return the expression of the sum."""
-    return f"({a} + {b})"
+def _excess(a: Value, b: Value, most: Value | None = None) -> Value:
+    """Return ``a - b``, at least 0 and at most ``most``."""
+    return select(a <= b, 0, a - b if most is None else least(a - b, most))
+
+
+def greater(a: Value, b: Value) -> Value:
+    """Return the greater value, ``b`` if they do not compare."""
+    return select(a > b, a, b)
 
 
 # -- launches ---------------------------------------------------------------------------------------------------------
@@ -299,15 +306,15 @@ def planned(
     """
     queries, keys, width, value_width = sizes
     heads, blocks = prod(batch), -(-queries // block_rows(keys))
-    least = min(queries // blocks, keys)
+    fewest = min(queries // blocks, keys)
     traits = engine.traits
-    source = AttentionSource(micro_tile_for(least, "f32", traits.lanes, traits.registers))
+    tile = micro_tile_for(fewest, "f32", traits.lanes, traits.registers)
     units = heads if gradient else heads * blocks
     per_item = -(-units // min(units, ITEMS_PER_UNIT * traits.compute_units))
     items, step = -(-units // per_item), row_of_scores(keys)
     size = -(-queries // blocks) * step * (2 if gradient else 1)
     dims, steps = collapsed(batch, tuple([s[:-2] for s in strides]))
-    launch = engine.compile((source.backward if gradient else source.forward)(len(dims)))
+    launch = engine.compile((backward if gradient else forward)(tile, len(dims)))
     numbers = (
         units, per_item, blocks, queries, keys, first, width, value_width, step, size,
         *[step for s in strides for step in s[-2:]], *dims, *[step for row in steps for step in row],

@@ -7,45 +7,40 @@ value, or a tuple of the values of several parts. It returns those of all writte
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from candelabra.dtypes import dtype
+from candelabra.dtypes import dtype, float32, float64
 
-from candelabra_clike.language import Value, Variable, all_declared, assignments, call, parameters_of
-from candelabra_clike.source import Source, number, reads, writes
+from candelabra_clike.language import INDEX, Value, call, constant, parameters_of
+from candelabra_clike.language.kernel_arrays import KernelArray
+from candelabra_clike.language.kernels import KernelBuilder, built
+from candelabra_clike.source import Source
 from candelabra_clike.types import CTYPES
 
 Parts = tuple[tuple[str, int], ...]
 """The names of arrays, with their numbers of parts."""
-TYPES = ("f32", "f64")
+Place = tuple[KernelArray, Value]
+"""An array and the index of an element."""
+DTYPES = (float32, float64)
 
 
-def statements(
-    name: str,
-    function: Callable[..., Any],
-    type: str,
-    read: Iterable[tuple[str, int]],
-    written: Sequence[tuple[str, int]],
-    optional: Iterable[str],
-    element: Callable[[str, int], str],
-) -> str:
-    """Return statements that load the elements that a function asks for, and store those that it returns.
+def compute(
+    k: KernelBuilder, name: str, function: Callable[..., Any], read: Mapping[str, Sequence[Place]],
+    written: Sequence[Place], optional: Sequence[str],
+) -> None:  # fmt: skip
+    """Load the elements that the function of a step asks for, and store those that it returns.
 
-    ``element`` is the text of the element of a part of an array. An ``optional`` array that is not read is None. Raises
-    ``ExpressionError`` if a value has another type, or if there are not as many as parts.
+    An ``optional`` array that is not read is None. Raises ``ExpressionError`` if a value has another type, or if there
+    are not as many as places.
     """
     known: dict[str, Any] = dict.fromkeys(optional)
-    loads, asked = "", parameters_of(function)
-    for array, parts in read:
-        if array in asked:
-            loads += "".join(f"const {type} {array}_{k} = {element(array, k)};\n" for k in range(parts))
-        values = tuple([Variable(type, f"{array}_{k}") for k in range(parts)])
-        known[array] = values if parts > 1 else values[0]
-    targets = [element(array, k) for array, parts in written for k in range(parts)]
-    return loads + assignments(targets, all_declared(f"{name!r} in {type}", function, known, [(type,)] * len(targets)))
+    for array in [array for array in read if array in parameters_of(function)]:
+        values = tuple([k.let(f"{array}_{part}", x[at]) for part, (x, at) in enumerate(read[array])])
+        known[array] = values if len(values) > 1 else values[0]
+    k.compute(f"{name!r} in {written[0][0].type}", function, known, written)
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,35 +58,40 @@ class GateStep:
     optional: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        for type in TYPES:
-            self._statements(type)
-
-    def _statements(self, type: str) -> str:
-        return statements(
-            self.name, self.function, type, self.read, self.written, self.optional,
-            lambda array, part: f"{array}[{part}u * width + i]",
-        )  # fmt: skip
+        for d in DTYPES:
+            self.source(d, serial=True)
 
     def source(self, d: dtype, serial: bool) -> Source:
         """Return the kernel: one work-item for each row on ``serial`` devices, otherwise one for each element.
 
         Parameters are the written buffers, the buffers that are read, their offsets, and the width.
         """
+        return built(self.name)(self._built)(d, serial)
+
+    def _built(self, d: dtype, serial: bool) -> Source:
         type = CTYPES[d].value
-        head = (
-            *[writes(name, type) for name, _ in self.written],
-            *[reads(name, type) for name, _ in self.read],
-            *[number(f"{name}_at") for name, _ in self.read],
-            number("width"),
-        )
-        starts = "".join(f"{name} += row * {parts}u * width;\n" for name, parts in self.written)
-        starts += "".join(f"{name} += row * {parts}u * width + {name}_at;\n" for name, parts in self.read)
-        text = self._statements(type)
+        k = KernelBuilder(f"{self.name}_{d.name}", wide=True)
+        arrays = [k.writes(name, type) for name, _ in self.written] + [k.reads(name, type) for name, _ in self.read]
+        starts = [constant(INDEX, 0) for _ in self.written] + [k.number(f"{name}_at") for name, _ in self.read]
+        width = k.number("width")
+        row = k.let("row", k.item if serial else k.item // width)
+        rows = [
+            (k.pointer(f"{name}_row", array, row * parts * width + start), parts)
+            for (name, parts), array, start in zip((*self.written, *self.read), arrays, starts, strict=True)
+        ]
+
+        def step(i: Value) -> None:
+            places = [[(array, part * width + i) for part in range(parts)] for array, parts in rows]
+            read = {name: places[len(self.written) + j] for j, (name, _) in enumerate(self.read)}
+            written = [place for each in places[: len(self.written)] for place in each]
+            compute(k, self.name, self.function, read, written, self.optional)
+
         if serial:
-            body = f"const INDEX row = GLOBAL_ID;\n{starts}INDEPENDENT\nfor (INDEX i = 0; i < width; ++i) {{\n{text}}}"
+            with k.loop("i", 0, width, independent=True) as i:
+                step(i)
         else:
-            body = f"const INDEX row = GLOBAL_ID / width, i = GLOBAL_ID % width;\n{starts}{text}"
-        return Source(f"{self.name}_{d.name}", head, body, group=1 if serial else None, wide=True)
+            step(k.let("i", k.item % width))
+        return k.source(group=1 if serial else None)
 
 
 # -- the cells --------------------------------------------------------------------------------------------------------

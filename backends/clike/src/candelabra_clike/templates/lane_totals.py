@@ -5,60 +5,79 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from candelabra_clike.language import Value, Variable, constant, shuffle
+from candelabra_clike.language.kernel_arrays import KernelArray
+from candelabra_clike.language.kernels import KernelBuilder
+
 
 class LaneTotal(NamedTuple):
-    """A variable of every work-item, of a type, and the text that combines two values of it."""
+    """A variable of every work-item, and the operation that combines two values of it."""
 
-    name: str
-    type: str
-    combine: Callable[[str, str], str]
+    variable: Variable
+    operation: Callable[[Value, Value], Value]
 
-    def combined_with(self, other: str) -> str:
-        """Return the statement that combines the variable with the value of an expression, which is read once."""
-        return f"{{ const {self.type} other = {other}; {self.name} = {self.combine(self.name, 'other')}; }}\n"
+    @property
+    def shared(self) -> str:
+        """The name of its local memory."""
+        return f"shared_{self.variable.name}"
+
+    def memory(self, k: KernelBuilder) -> KernelArray:
+        """Return its local memory."""
+        return KernelArray(k, self.shared, self.variable.type, self.variable.type, qualifiers=None)
+
+    def combine_with(self, k: KernelBuilder, value: Value) -> None:
+        """Combine the variable with a value."""
+        with k.block():
+            k.assign(self.variable, self.operation(self.variable, k.let("other", value)))
 
 
-def local_declarations(totals: Sequence[LaneTotal], lanes: int, group: int, warp: int) -> str:
-    """Return the local memory that :func:`combine_lanes` needs. It is declared outside of all blocks."""
-    if lanes <= warp:
-        return ""
-    return "".join(f"LOCAL {t.type} shared_{t.name}[{group // warp}];\n" for t in totals)
+def declare_memory(k: KernelBuilder, totals: Sequence[LaneTotal], lanes: int, group: int, warp: int) -> None:
+    """Declare the local memory that :func:`combine_lanes` needs. It is declared outside of all blocks."""
+    for t in totals if lanes > warp else ():
+        k.array(t.shared, t.variable.type, group // warp, shared=True)
 
 
-def combine_lanes(totals: Sequence[LaneTotal], lanes: int, warp: int) -> str:
-    """Return statements after which ``lanes`` adjacent work-items have the same value of each variable: the combination
-    of their values, always in the same order. All work-items of the group execute them, once.
+def combine_lanes(k: KernelBuilder, totals: Sequence[LaneTotal], lanes: int, warp: int) -> None:
+    """Give ``lanes`` adjacent work-items the same value of each variable: the combination of their values, always in
+    the same order. All work-items of the group execute the statements, once.
 
     ``lanes`` and ``warp`` are powers of two. The operation is associative, but need not be commutative: the result of
     the first lane counts.
     """
-    statements, distance = "", min(lanes, warp) // 2
+    distance, memory = min(lanes, warp) // 2, [(t, t.memory(k)) for t in totals if lanes > warp]
     while distance:
-        statements += "".join(t.combined_with(f"SHUFFLE({t.name}, LOCAL_ID ^ {distance}u)") for t in totals)
+        for t in totals:
+            t.combine_with(k, shuffle(t.variable, k.lane ^ constant("u32", distance)))
         distance //= 2
-    if lanes <= warp:
-        first = f"LOCAL_ID / {lanes}u * {lanes}u"
-        return statements + "".join(f"{t.name} = SHUFFLE({t.name}, {first});\n" for t in totals if lanes > 1)
-    if warp == 1:
-        return _tree(totals, lanes)
-    leaders = "".join(f"shared_{t.name}[LOCAL_ID / {warp}u] = {t.name};\n" for t in totals)
-    statements += f"if (LOCAL_ID % {warp}u == 0) {{\n{leaders}}}\nBARRIER;\n"
-    first = f"LOCAL_ID / {lanes}u * {lanes // warp}u"
-    for t in totals:
-        each = t.combined_with(f"shared_{t.name}[{first} + w]")
-        statements += f"{t.name} = shared_{t.name}[{first}];\nUNROLL for (u32 w = 1; w < {lanes // warp}u; ++w) {each}"
-    return statements
+    leader, count = k.lane // lanes * lanes, max(1, lanes // warp)
+    if 1 < lanes <= warp:
+        for t in totals:
+            k.assign(t.variable, shuffle(t.variable, leader))
+    elif lanes > warp == 1:
+        _combine_in_tree(k, memory, lanes)
+        for t, shared in memory:
+            k.assign(t.variable, shared[leader])
+    elif lanes > warp:
+        with k.when(k.lane % warp == 0):
+            for t, shared in memory:
+                shared[k.lane // warp] = t.variable
+        k.barrier()
+        first = k.lane // lanes * count
+        for t, shared in memory:
+            k.assign(t.variable, shared[first])
+            with k.loop("w", 1, constant("u32", count), unrolled=True) as w:
+                t.combine_with(k, shared[first + w])
 
 
-def _tree(totals: Sequence[LaneTotal], lanes: int) -> str:
-    """Return :func:`combine_lanes` for dialects without SHUFFLE."""
-    put = "".join(f"shared_{t.name}[LOCAL_ID] = {t.name};\n" for t in totals)
-    joined = "".join(
-        f"shared_{t.name}[LOCAL_ID] = {t.combine(f'shared_{t.name}[LOCAL_ID]', f'shared_{t.name}[LOCAL_ID + h]')};\n"
-        for t in totals
-    )
-    get = "".join(f"{t.name} = shared_{t.name}[LOCAL_ID / {lanes}u * {lanes}u];\n" for t in totals)
-    return (
-        f"{put}BARRIER;\nfor (u32 h = {lanes // 2}u; h > 0; h /= 2u) {{\n"
-        f"if (LOCAL_ID % {lanes}u < h) {{\n{joined}}}\nBARRIER;\n}}\n{get}"
-    )
+def _combine_in_tree(k: KernelBuilder, memory: Sequence[tuple[LaneTotal, KernelArray]], lanes: int) -> None:
+    """Combine in local memory, for dialects without SHUFFLE."""
+    for t, shared in memory:
+        shared[k.lane] = t.variable
+    k.barrier()
+    distance = k.variable("distance", constant("u32", lanes // 2))
+    with k.repeat(distance > 0):
+        with k.when(k.lane % lanes < distance):
+            for t, shared in memory:
+                shared[k.lane] = t.operation(shared[k.lane], shared[k.lane + distance])
+        k.barrier()
+        k.assign(distance, distance // 2)

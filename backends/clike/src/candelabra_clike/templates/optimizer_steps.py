@@ -7,15 +7,17 @@ time compared with reading elements.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
-from candelabra.dtypes import dtype
+from candelabra.dtypes import dtype, float32, float64
 
-from candelabra_clike.language import Variable, all_declared, assignments
-from candelabra_clike.source import Source, number, reads, writes
+from candelabra_clike.language import INDEX, Value, cast, constant
+from candelabra_clike.language.kernel_arrays import KernelArray
+from candelabra_clike.language.kernels import KernelBuilder, built, least
+from candelabra_clike.source import Source
 from candelabra_clike.templates.elementwise.loops import CHUNK
 from candelabra_clike.types import CTYPES
 
@@ -39,14 +41,8 @@ class OptimizerStep:
     update: Callable[..., Any]
 
     def __post_init__(self) -> None:
-        for type in ("f32", "f64"):
-            self._updated(type)
-
-    def _updated(self, type: str) -> str:
-        """Return statements that update the values ``vp`` … of the arrays."""
-        known = {a: Variable(type, f"v{a}") for a in self.arrays} | {n: Variable(type, n) for n in self.numbers}
-        values = all_declared(f"{self.name!r} in {type}", self.update, known, [(type,)] * len(self.written))
-        return assignments([f"v{a}" for a in self.written], values)
+        for d in (float32, float64):
+            self.single(d, serial=True)
 
     @cached_property
     def widths(self) -> tuple[int, ...]:
@@ -60,7 +56,7 @@ class OptimizerStep:
         """Return the kernel for one parameter: contiguous arrays of ``n0`` elements that start at ``p_at``, ``g_at``
         …
         """
-        return self._source(d, serial, 1, tuple(f"{a}_at" for a in self.arrays), "")
+        return self._source(d, serial, f"{self.name}_{d.name}", 1, tuple(f"{a}_at" for a in self.arrays))
 
     def several(self, d: dtype, serial: bool, width: int) -> Source:
         """Return the kernel for ``width`` parameters of ``n0``, ``n1`` … elements: contiguous arrays that start at
@@ -68,45 +64,49 @@ class OptimizerStep:
 
         The buffers are ordered by array: all parameters, all gradients and so on. A size may be 0.
         """
-        return self._source(d, serial, width, (), f"_{width}")
+        return self._source(d, serial, f"{self.name}_{width}_{d.name}", width, ())
 
-    # -- helpers ------------------------------------------------------------------------------------------------------
-    def _source(self, d: dtype, serial: bool, width: int, offset_names: tuple[str, ...], suffix: str) -> Source:
+    def _source(self, d: dtype, serial: bool, name: str, width: int, offsets: tuple[str, ...]) -> Source:
+        return built(self.name)(self._built)(d, serial, name, width, offsets)
+
+    def _built(self, d: dtype, serial: bool, name: str, width: int, offsets: tuple[str, ...]) -> Source:
         type = CTYPES[d].value
-        head = (
-            *[(writes if a in self.written else reads)(f"{a}{k}", type) for a in self.arrays for k in range(width)],
-            *map(number, offset_names),
-            *[number(f"n{k}") for k in range(width)],
-            *[number(s, type) for s in self.numbers],
-        )
-        lookup = "".join(self._find_parameter(type, serial, width))
-        starts = "".join(f"q{a} += first{f' + {a}_at' if offset_names else ''};\n" for a in self.arrays)
-        first = f"const INDEX first = item{f' * {CHUNK}u' if serial else ''};\nif (first >= n) return;\n"
-        body = f"{lookup}{first}{starts}{self._elements(type, serial)}"
-        return Source(f"{self.name}{suffix}_{d.name}", head, body, group=1 if serial else None, wide=True)
+        k = KernelBuilder(name, wide=True)
+        buffers = {a: [self._buffer(k, a, f"{a}{i}", type) for i in range(width)] for a in self.arrays}
+        starts = dict(zip(self.arrays, k.numbers(*offsets)))
+        sizes, numbers = k.numbers(*[f"n{i}" for i in range(width)]), {s: k.number(s, type) for s in self.numbers}
 
-    def _find_parameter(self, type: str, serial: bool, width: int) -> Iterator[str]:
-        """Return statements that find the parameter of a work-item: its size ``n``, its arrays and its ``item`` within
-        them.
-        """
-        items = f"(n + {CHUNK - 1}u) / {CHUNK}u" if serial else "n"
-        yield "INDEX item = GLOBAL_ID, n = n0;\n"
-        for a in self.arrays:
-            yield f"GLOBAL {'' if a in self.written else 'const '}{type}* q{a} = {a}0;\n"
-        if width > 1:
-            yield f"INDEX items = {items};\n"
-        for k in range(1, width):
-            arrays = "".join(f" q{a} = {a}{k};" for a in self.arrays)
-            yield f"if (item >= items) {{ item -= items; n = n{k}; items = {items};{arrays} }}\n"
+        def items(size: Value) -> Value:
+            return (size + (CHUNK - 1)) // CHUNK if serial else size
 
-    def _elements(self, type: str, serial: bool) -> str:
-        """Return the update of a chunk of elements, or of one element."""
-        loads = "".join(f"{type} v{a} = q{a}[i];\n" for a in self.arrays)
-        stores = "".join(f"q{a}[i] = v{a};\n" for a in self.written)
-        step = f"{loads}{self._updated(type)}{stores}"
-        if not serial:
-            return f"{{ const u32 i = 0;\n{step}}}"
-        return (
-            f"const INDEX rest = n - first;\nconst int trips = rest < {CHUNK} ? (int)rest : {CHUNK};\n"
-            f"INDEPENDENT\nfor (int i = 0; i < trips; ++i) {{\n{step}}}"
-        )
+        # Find the parameter of the work-item: its size, its arrays, and its item within them.
+        item, n = k.variable("item", k.item), k.variable("n", sizes[0])
+        arrays = {a: k.pointer(f"q{a}", every[0]) for a, every in buffers.items()}
+        taken = k.variable("items", items(n)) if width > 1 else n
+        for i in range(1, width):
+            with k.when(item >= taken):
+                k.assign(item, item - taken)
+                k.assign(n, sizes[i])
+                k.assign(taken, items(n))
+                for a, array in arrays.items():
+                    k.point(array, buffers[a][i])
+        first = k.let("first", item * CHUNK if serial else item)
+        with k.when(first < n):
+            for a, array in arrays.items():
+                k.point(array, array, starts[a] + first if starts else first)
+            if serial:
+                with k.loop("i", 0, k.let("trips", cast("i32", least(n - first, CHUNK))), independent=True) as at:
+                    self._update(arrays, at, numbers)
+            else:
+                self._update(arrays, constant(INDEX, 0), numbers)
+        return k.source(group=1 if serial else None)
+
+    def _buffer(self, k: KernelBuilder, array: str, name: str, type: str) -> KernelArray:
+        return k.writes(name, type) if array in self.written else k.reads(name, type)
+
+    def _update(self, arrays: Mapping[str, KernelArray], i: Value, numbers: Mapping[str, Value]) -> None:
+        """Update element ``i`` of the arrays."""
+        k, type = arrays["p"].kernel, arrays["p"].type
+        known = {a: k.let(f"v{a}", array[i]) for a, array in arrays.items()}
+        targets = [(arrays[a], i) for a in self.written]
+        k.compute(f"{self.name!r} in {type}", self.update, {**known, **numbers}, targets)

@@ -10,32 +10,33 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import product
 from typing import Any
 
 from candelabra.dtypes import dtype
 
-from candelabra_clike.language import Value, call, constant, select
-from candelabra_clike.source import Source, number, reads, writes
+from candelabra_clike.language import INDEX, Value, call, cast, constant, select
+from candelabra_clike.language.kernel_arrays import KernelArray
+from candelabra_clike.language.kernels import KernelBuilder, built, least
+from candelabra_clike.source import Source
 from candelabra_clike.templates.gate_steps import (
-    TYPES,
+    DTYPES,
+    Place,
     Values,
+    compute,
     gru_gradients,
     gru_values,
     lstm_gradients,
     lstm_values,
     plus,
-    statements,
 )
 from candelabra_clike.types import CTYPES
 
 UNITS = 16
 """The units that the kernel treats together: one vector of the widest registers, or several."""
-SUMS = {True: 24, False: 12}
-"""The vectors of sums in registers, of 32 registers of 64 bytes and of 16 of 32 bytes. The other registers hold the
-weights and an element of the state."""
+SUMS = {32: 24, 16: 12}
+"""The vectors of sums in registers, by the number of registers. The others hold weights and an element of the state."""
 MOST_ROWS = 12
-VECTORIZED = f'_Pragma("clang loop vectorize(assume_safety) vectorize_width({UNITS})")'
-"""Before the loop over units, in place of ``INDEPENDENT``, which leaves half of a register of 64 bytes unused."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class RowArray:
 @dataclass(frozen=True, eq=False)
 class Recurrence:
     """A step: its function gets the elements of arrays and the sums of products, ``sum``, and returns those of the
-    written arrays, see :func:`~candelabra_clike.templates.gate_steps.statements`. ``optional`` are the arrays that it
+    written arrays, see :func:`~candelabra_clike.templates.gate_steps.compute`. ``optional`` are the arrays that it
     knows and that the step may not have.
 
     Raises ``ExpressionError``.
@@ -71,141 +72,144 @@ class Recurrence:
     """Whether the factor of the products are gradients, which are summed over all gates."""
 
     def __post_init__(self) -> None:
-        for type in TYPES:
-            self._statements(type)
-
-    def _statements(self, type: str) -> str:
-        """Return the statements for a unit ``i``."""
-
-        def element(array: str, part: int) -> str:
-            if array == "sum":
-                return f"sums_row[{part} * {self.units} + i]"
-            return f"{array}_row[{part}u * width + i]"
-
-        every = [(a.name, a.parts) for a in self.arrays]
-        written = [(a.name, a.parts) for a in self.arrays if a.written]
-        return statements(self.name, self.function, type, [*every, ("sum", self.sums)], written, self.optional, element)
+        for d in DTYPES:
+            self.source(d, lanes=8, registers=16)
 
     @property
     def units(self) -> int:
         """The units of a work-item, whose weights are adjacent. One sum alone has few products per element read."""
         return UNITS if self.sums > 1 else 2 * UNITS
 
-    def source(self, d: dtype) -> Source:
-        """Return the kernel. A work-item is a block of units times one of ``row_parts`` parts of the rows.
+    def source(self, d: dtype, lanes: int, registers: int) -> Source:
+        """Return the kernel for processors with these traits. A work-item is a block of units times one of
+        ``row_parts`` parts of the rows.
 
         Parameters are the arrays (an ``entering`` one is followed by the rows of sequences that begin), the same for
         the factor of the products, the packed weights, the offsets of the arrays that are not written, and numbers.
-        ``before`` is the first row of the step before in the recurrence, of which ``carried`` rows go on; ``x_before``
-        and ``x_carried`` say the same for the factor, whose step before is the later one in gradients.
         """
-        type = CTYPES[d].value
-        buffers = [(a.name, a.written) for a in self.arrays]
-        for a in reversed(self.arrays):
-            if a.rows == "entering":
-                buffers.insert([name for name, _ in buffers].index(a.name) + 1, (f"{a.name}_begin", False))
-        buffers += [("x", False), ("x_begin", False), ("weights", False)]
-        head = (
-            *[writes(name, type) if written else reads(name, type) for name, written in buffers],
-            *[number(f"{name}_at") for name, written in buffers if not written],
-            *[
-                number(n)
-                for n in (
-                    "width",
-                    "depth",
-                    "row_parts",
-                    "start",
-                    "size",
-                    "before",
-                    "carried",
-                    "x_before",
-                    "x_carried",
-                )
-            ],
-        )
-        pointers = ""
-        for a in self.arrays:
-            at = "" if a.written else f" + {a.name}_at"
-            row = {"step": "start + r", "state": "r", "one": "0", "entering": "before + r"}[a.rows]
-            address = f"{a.name}{at} + ({row}) * {a.parts}u * width + unit"
-            if a.rows == "entering":
-                address = (
-                    f"(r < carried ? {address} : {a.name}_begin + {a.name}_begin_at + r * {a.parts}u * width + unit)"
-                )
-            pointers += f"GLOBAL {'' if a.written else 'const '}{type}* const {a.name}_row = {address};\n"
-        body = self._body(type, pointers, self._statements(type))
-        return Source(f"{self.name}_{d.name}", head, body, wide=True, contract=True)
+        return built(self.name)(lambda: RecurrenceKernel(self, d, lanes, registers).source())()
 
-    def _body(self, type: str, pointers: str, text: str) -> str:
-        columns = self.sums * self.units
-        most = {wide: min(sums * UNITS // columns, MOST_ROWS) for wide, sums in SUMS.items()}
-        cases = "".join(
-            (f"#ifdef __AVX512F__\n{case}#endif\n" if rows > most[False] else case)
-            for rows in range(1, most[True] + 1)
-            for case in [self._products(rows, type)]
-        )
-        full, partial = (f"{VECTORIZED}\nfor (int i = 0; i < {n}; ++i) {{\n{text}}}\n" for n in (self.units, "count"))
-        return f"""#ifdef __AVX512F__
-enum {{ LANES = 64 / sizeof({type}), ROWS = {most[True]} }};
-#else
-enum {{ LANES = 32 / sizeof({type}), ROWS = {most[False]} }};
-#endif
-typedef {type} vector __attribute__((ext_vector_type(LANES)));
-typedef vector vector_at __attribute__((aligned(sizeof({type}))));
-const INDEX block = GLOBAL_ID / row_parts, part = GLOBAL_ID % row_parts, unit = block * {self.units}u;
-const INDEX first = size * part / row_parts, rows = size * (part + 1) / row_parts - first;
-const INDEX tiles = (rows + ROWS - 1) / ROWS;
-const int count = width - unit < {self.units}u ? (int)(width - unit) : {self.units};
-GLOBAL const {type}* const packed = weights + weights_at + block * depth * {columns}u;
-{type} sums[ROWS * {columns}];
-for (INDEX tile = 0; tile < tiles; ++tile) {{
-const INDEX r0 = first + rows * tile / tiles, here = first + rows * (tile + 1) / tiles - r0;
-for (int lane = 0; lane < {UNITS}; lane += LANES) {{
-switch (here) {{
-{cases}}} }}
-for (INDEX r = r0; r < r0 + here; ++r) {{
-const {type}* const sums_row = sums + (r - r0) * {columns}u;
-{pointers}if (count == {self.units}) {{
-{full}}} else {{
-{partial}}} }} }}
-"""
 
-    def _products(self, rows: int, type: str) -> str:
-        """Return the case of a tile of a number of rows: their products with the weights of a vector of units."""
-        every, vectors = range(rows), range(self.sums * self.units // UNITS)
-        lines = [
-            f"GLOBAL const {type}* const x{i} = r0 + {i}u < x_carried ? x + x_at + (x_before + r0 + {i}u) * depth"
-            f" : x_begin + x_begin_at + (r0 + {i}u) * depth;"
-            for i in every
-        ]
-        lines.append("vector " + ", ".join(f"c{i}_{v} = 0" for i in every for v in vectors) + ";")
-        lines.append(f"GLOBAL const {type}* w = packed + lane;")
-        lines.append(f"for (INDEX k = 0; k < depth; ++k, w += {len(vectors) * UNITS}) {{")
-        lines += [f"const vector w{v} = *(GLOBAL const vector_at*)(w + {v * UNITS});" for v in vectors]
-        for i in every:
-            lines.append(f"{{ const vector x = x{i}[k]; " + " ".join(f"c{i}_{v} += x * w{v};" for v in vectors) + " }")
-        lines.append("}")
-        for i in every:
-            lines += [f"*(vector_at*)(sums + {(i * len(vectors) + v) * UNITS} + lane) = c{i}_{v};" for v in vectors]
-        return f"case {rows}: {{\n" + "\n".join(lines) + "\n} break;\n"
+class RecurrenceKernel:
+    """The kernel of a step. ``before`` is the first row of the step before in the recurrence, of which ``carried`` rows
+    go on; ``x_before`` and ``x_carried`` say the same for the factor, whose step before is the later one in gradients.
+    """
+
+    def __init__(self, step: Recurrence, d: dtype, lanes: int, registers: int) -> None:
+        self.step, self.type = step, CTYPES[d].value
+        self.units, self.columns = step.units, step.sums * step.units
+        self.lanes = lanes * 4 // d.itemsize
+        self.most = min(SUMS[registers] * UNITS // self.columns, MOST_ROWS)
+        k = self.kernel = KernelBuilder(f"{step.name}_{d.name}", wide=True)
+        self.buffers: dict[str, KernelArray] = {}
+        for a in (*step.arrays, RowArray("x", 1, "entering"), RowArray("weights", 1)):
+            self.buffers[a.name] = (k.writes if a.written else k.reads)(a.name, self.type)
+            if a.rows == "entering":
+                self.buffers[f"{a.name}_begin"] = k.reads(f"{a.name}_begin", self.type)
+        written = {a.name for a in step.arrays if a.written}
+        self.starts = {name: k.number(f"{name}_at") for name in self.buffers if name not in written}
+        self.width, self.depth, self.row_parts, self.first_row, self.size = k.numbers(
+            "width", "depth", "row_parts", "start", "size"
+        )
+        self.before, self.carried, self.x_before, self.x_carried = k.numbers(
+            "before", "carried", "x_before", "x_carried"
+        )
+
+    def source(self) -> Source:
+        """Return the kernel: products of a few rows at a time, and then their gates."""
+        k, units = self.kernel, self.units
+        block, part = k.let("block", k.item // self.row_parts), k.let("part", k.item % self.row_parts)
+        self.unit = k.let("unit", block * units)
+        first = k.let("first", self.size * part // self.row_parts)
+        rows = k.let("rows", self.size * (part + 1) // self.row_parts - first)
+        tiles = k.let("tiles", (rows + (self.most - 1)) // self.most)
+        used = k.let("used", cast("i32", least(self.width - self.unit, units)))
+        weights = self.starts["weights"] + block * self.depth * self.columns
+        packed = k.pointer("packed", self.buffers["weights"], weights)
+        self.sums = k.array("sums", self.type, self.most * self.columns)
+        with k.loop("tile", 0, tiles) as tile:
+            r0 = k.let("r0", first + rows * tile // tiles)
+            here = k.let("here", first + rows * (tile + 1) // tiles - r0)
+            with k.vectors("lane", 0, constant(INDEX, UNITS), self.lanes) as lane:
+                for count in range(1, self.most + 1):
+                    with k.when(here == count):
+                        self._multiply(count, r0, packed, lane)
+            with k.loop("r", r0, r0 + here) as r:
+                self._declare_rows(r)
+                with k.when(used == units):
+                    self._gates(r - r0, constant("i32", units))
+                with k.otherwise():
+                    self._gates(r - r0, used)
+        return k.source(contract=True)
+
+    def _multiply(self, count: int, r0: Value, packed: KernelArray, lane: Value) -> None:
+        """Compute the sums of ``count`` rows for the units of some lanes."""
+        k, every = self.kernel, range(self.columns // UNITS)
+        bounds = self.x_before, self.x_carried, self.depth
+        factors = [self._entering(f"x{i}", "x", r0 + i, *bounds) for i in range(count)]
+        cells = list(product(range(count), every))
+        sums = {(i, v): k.variable(f"c{i}_{v}", constant(self.type, 0), self.lanes) for i, v in cells}
+        with k.loop("k", 0, self.depth) as at:
+            weights = [k.let(f"w{v}", packed[at * self.columns + v * UNITS + lane]) for v in every]
+            for i, v in cells:
+                k.assign(sums[i, v], sums[i, v] + factors[i][at] * weights[v])
+        for i, v in cells:
+            self.sums[(i * len(every) + v) * UNITS + lane] = sums[i, v]
+
+    def _entering(
+        self, name: str, array: str, r: Value, before: Value, carried: Value, columns: Value, at: Value | None = None
+    ) -> KernelArray:
+        """Declare a row of the step before, or one of the sequences that begin, from an element on."""
+        k, column = self.kernel, constant(INDEX, 0) if at is None else at
+        begin = f"{array}_begin"
+        row = k.pointer(name, self.buffers[array], self.starts[array] + (before + r) * columns + column)
+        with k.when(r >= carried):
+            k.point(row, self.buffers[begin], self.starts[begin] + r * columns + column)
+        return row
+
+    def _declare_rows(self, r: Value) -> None:
+        """Declare the row of each array from the first unit on."""
+        k, self.rows = self.kernel, {}
+        for a in self.step.arrays:
+            name, columns = f"{a.name}_row", a.parts * self.width
+            if a.rows == "entering":
+                self.rows[a.name] = self._entering(name, a.name, r, self.before, self.carried, columns, self.unit)
+                continue
+            row = {"step": self.first_row + r, "state": r, "one": constant(INDEX, 0)}[a.rows]
+            start = self.starts.get(a.name, constant(INDEX, 0))
+            self.rows[a.name] = k.pointer(name, self.buffers[a.name], start + row * columns + self.unit)
+
+    def _gates(self, row: Value, count: Value) -> None:
+        """Compute what the step writes from the sums of a row of the tile, for some units."""
+        step, width = self.step, self.width
+        with self.kernel.loop("i", 0, count, independent=True) as i:
+            unit = cast(INDEX, i)
+            places: dict[str, list[Place]] = {
+                a.name: [(self.rows[a.name], part * width + unit) for part in range(a.parts)] for a in step.arrays
+            }
+            places["sum"] = [(self.sums, row * self.columns + (part * self.units + unit)) for part in range(step.sums)]
+            written = [place for a in step.arrays if a.written for place in places[a.name]]
+            compute(self.kernel, step.name, step.function, places, written, step.optional)
 
 
 @lru_cache(None)
+@built("recurrent weights")
 def packing(d: dtype, units: int) -> Source:
     """Return the kernel that packs the weights of a block of units: ``[block][k][gate][unit]``, with zeros beyond."""
-    type = CTYPES[d].value
-    head = (
-        writes("packed", type), reads("weights", type),
-        *[number(n) for n in ("weights_at", "gates", "gate_step", "unit_step", "depth_step", "width", "depth")],
-    )  # fmt: skip
-    body = f"""const INDEX unit = GLOBAL_ID * {units}u;
-GLOBAL {type}* const to = packed + GLOBAL_ID * depth * gates * {units}u;
-for (INDEX g = 0; g < gates; ++g) for (INDEX j = 0; j < {units}u; ++j) {{
-GLOBAL const {type}* const from = weights + weights_at + g * gate_step + (unit + j) * unit_step;
-if (unit + j < width) for (INDEX k = 0; k < depth; ++k) to[(k * gates + g) * {units}u + j] = from[k * depth_step];
-else for (INDEX k = 0; k < depth; ++k) to[(k * gates + g) * {units}u + j] = 0;
-}}"""
-    return Source(f"pack_recurrent_{units}_{d.name}", head, body, wide=True)
+    k = KernelBuilder(f"pack_recurrent_{units}_{d.name}", wide=True)
+    packed, weights = k.writes("packed", CTYPES[d].value), k.reads("weights", CTYPES[d].value)
+    start, gates, gate_step, unit_step, depth_step, width, depth = k.numbers(
+        "weights_at", "gates", "gate_step", "unit_step", "depth_step", "width", "depth"
+    )
+    with k.loop("g", 0, gates) as g, k.loop("j", 0, constant(INDEX, units)) as j:
+        unit = k.let("unit", k.item * units + j)
+        to = k.pointer("to", packed, (k.item * depth * gates + g) * units + j)
+        of = k.pointer("of", weights, start + g * gate_step + unit * unit_step)
+        with k.when(unit < width), k.loop("k", 0, depth) as at:
+            to[at * gates * units] = of[at * depth_step]
+        with k.otherwise(), k.loop("k", 0, depth) as at:
+            to[at * gates * units] = 0
+    return k.source()
 
 
 # -- the steps --------------------------------------------------------------------------------------------------------

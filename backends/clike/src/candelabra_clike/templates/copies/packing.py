@@ -85,9 +85,9 @@ def source(serial: bool, d: dtype, rank: int, wide: bool) -> Source:
             to, of = k.pointer("to", to_row, begin), k.pointer("of", x, offset)
             count = k.let("count", stop - begin)
             with k.when(and_then(s[last] == 1, count >= 8)):
-                with k.loop("j", 0, count - 8, 8) as j:
-                    k.copy_eight(to, of, j)
-                k.copy_eight(to, of, count - 8)
+                for start, end in ((0, count - 8), (count - 8, count)):  # the last vector overlaps the one before
+                    with k.vectors("j", start, end, 8) as j:
+                        to[j] = of[j]
             with k.otherwise(), k.loop("j", 0, count) as j:
                 to[j] = of[cast(INDEX, j) * s[last]]
         k.fill(to_row, begin)

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from candelabra_clike.language import INDEX, Value, Variable, text
 from candelabra_clike.types import CType
 
 DEPTH = 256
@@ -235,21 +236,35 @@ r[j * o_column] = {memory.store(f"(before + {value})")};
     return scalars
 
 
-class Bounds(NamedTuple):
-    """The part of a product that is computed, for matrices with zeros, or results that are not needed. Expressions."""
+FIRST_COLUMN, FIRST_ROW = Variable(INDEX, "n0"), Variable(INDEX, "m_here")
+"""Where the panel of columns and the tile of rows begin that bounds are about."""
+FIRST_PRODUCT, PRODUCTS = Variable(INDEX, "k0"), Variable(INDEX, "kc")
+"""The column of the left matrix where a panel begins, and the number of its rows."""
 
-    first_row: str = "m_first"
-    """The first row for the columns from ``n0`` on."""
-    place: str = ""
-    """Statements for the rows from ``m_here`` on, which may define what ``first`` and ``end`` use."""
-    first: str = "0"
-    """The first column of the left matrix, counted from ``k0``."""
-    end: str = "kc"
-    """The column after the last one, counted from ``k0``."""
-    fresh: str = "k0 == 0"
+
+class Bounds(NamedTuple):
+    """The part of a product that is computed, for matrices with zeros, or results that are not needed."""
+
+    first_row: Value = Variable(INDEX, "m_first")
+    """The first row for the columns from :data:`FIRST_COLUMN` on."""
+    first: Value | None = None
+    """For a tile of rows, the first column of the left matrix, counted from :data:`FIRST_PRODUCT`; None for 0."""
+    end: Value = PRODUCTS
+    """The column after the last one, counted alike."""
+    fresh: Value = FIRST_PRODUCT == 0
     """Whether the sums are stored, and not added to the result."""
     padded: bool = False
     """Whether the rows of the result have space for whole panels of columns."""
+
+    def for_tile(self) -> str:
+        """Return the declarations for a tile of rows."""
+        first = "" if self.first is None else f"const INDEX k_first = {text(self.first)};\n"
+        return first + ("" if self.end is PRODUCTS else f"const INDEX k_end = {text(self.end)};\n")
+
+    @property
+    def columns(self) -> tuple[str, str]:
+        """The names of the first column and of the end for a tile."""
+        return "0" if self.first is None else "k_first", "kc" if self.end is PRODUCTS else "k_end"
 
 
 WHOLE: Final = Bounds()
@@ -272,10 +287,10 @@ def product(
     same_type = memory.memory == tile.value
     columns, pointer = tile.columns, f"GLOBAL const {memory.memory}*"
     a_here = f"m0 * depth + k0 * {tile.rows}u" if packed else "m_here * a_row + k0 * a_column"
-    fill, sums = pack(tile, memory, same_type), multiply(tile, memory, packed, first=bounds.first, end=bounds.end)
+    fill, sums = pack(tile, memory, same_type), multiply(tile, memory, packed, "", *bounds.columns)
     if tile.reads_panel_rarely and same_type:
         fill = f"const int direct = b_column == 1 && width == {columns};\nif (!direct) {{\n{fill}}}\n"
-        sums = multiply(tile, memory, packed, "b_here + k * b_row", bounds.first, bounds.end)
+        sums = multiply(tile, memory, packed, "b_here + k * b_row", *bounds.columns)
     lines = " ".join(f"PREFETCH(r + {tile.lanes * v});" for v in range(tile.vectors))
     # The lines that are stored to are loaded first, which takes longer than a short product if it begins at its end.
     prefetch = f"for (INDEX i = 0; i < rows_here; ++i) {{ {pointer} const r = o_here + i * o_row; {lines} }}\n"
@@ -288,15 +303,15 @@ def product(
         place = f"const INDEX m_here = m0, rows_here = {rows};"
     else:
         place = f"const INDEX rows_here = {tile.rows}u, skip = rows_here - ({rows}), m_here = m0 - skip;"
-    place += f"\n{bounds.place}" + (f"const INDEX width = {columns}u;\n" if bounds.padded else "")
+    place += f"\n{bounds.for_tile()}" + (f"const INDEX width = {columns}u;\n" if bounds.padded else "")
     return f"""{tile.vector} panel[{DEPTH * tile.vectors}];
 for (INDEX k0 = 0; k0 == 0 || k0 < depth; k0 += {DEPTH}u) {{
 const INDEX kc = depth - k0 < {DEPTH}u ? depth - k0 : {DEPTH}u;
-const int fresh = {bounds.fresh};
+const int fresh = {text(bounds.fresh)};
 for (INDEX n0 = n_first; n0 < n_end; n0 += {columns}u) {{
 const INDEX width = n_end - n0 < {columns}u ? n_end - n0 : {columns}u;
 GLOBAL const {memory.memory}* const b_here = b + (b_at + k0 * b_row + n0 * b_column);
-{fill}for (INDEX m0 = {bounds.first_row}; m0 < m_end; m0 += {tile.rows}u) {{
+{fill}for (INDEX m0 = {text(bounds.first_row)}; m0 < m_end; m0 += {tile.rows}u) {{
 {place}GLOBAL const {memory.memory}* const a_here = a + (a_at + {a_here});
 GLOBAL {memory.memory}* const o_here = out + (o_at + m_here * o_row + n0 * o_column);
 {prefetch}{sums}{start}{store(tile, memory, same_type, added, not packed)}{epilogue}}} }} }}"""

@@ -11,9 +11,8 @@ row of the output, which a processor reads before it writes the first part of a 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final
 
-from candelabra_clike.language import LANES, Value, parameters_of, text
+from candelabra_clike.language import FORMS, Value, parameters_of, text
 from candelabra_clike.source import Source
 from candelabra_clike.templates.rows.program import NAMES, RowProgram, RowReduction
 from candelabra_clike.templates.rows.source import RowLayout, RowSourceBuilder, variables
@@ -29,9 +28,6 @@ AHEAD = 8
 """Rows of columns between a row and the one that is loaded into the cache meanwhile: each is in another page."""
 BLOCK = 128
 """The maximum number of columns of a work-item."""
-
-VECTORS: Final = {lanes: form for form, lanes in LANES.items()}
-"""The form of the text for vectors of 8 and 16."""
 
 Stage = tuple[tuple[int, RowReduction], ...]
 """Reductions that are evaluated together, with their positions in the program."""
@@ -175,7 +171,7 @@ class SerialRowSourceBuilder(RowSourceBuilder):
         values = [self.element(i) for i, _ in stage]
         statements = self.load_vectors(values, at, lanes)
         for (i, p), value in zip(stage, values):
-            statements += f"const f32x{lanes} e{i} = {text(value, VECTORS[lanes])};\n"
+            statements += f"const f32x{lanes} e{i} = {text(value, FORMS[lanes])};\n"
             statements += self.store_vector(at, f"e{i}", lanes) if p.store_elements else ""
         return statements + self._combined(stage, lane, "e{}")
 
@@ -236,7 +232,7 @@ class SerialRowSourceBuilder(RowSourceBuilder):
         loop = "INDEX i = 0;\n"
         ahead = self.prefetch("i", f"{{}}_k{self.layout.kept - 1}")
         for lanes in dict.fromkeys((self.lanes, 8)) if self.vectorizes else ():
-            texts = [text(value, VECTORS[lanes]) for value in values]
+            texts = [text(value, FORMS[lanes]) for value in values]
             loop += f"for (; i + {lanes}u <= n; i += {lanes}u) {{\n{ahead}{self.load_vectors(values, 'i', lanes)}"
             loop += f"{self._outputs(texts, 'i', lanes)}}}\n"
         one = f"{self.load_operands(values, 'i')}{self._outputs([text(value) for value in values], 'i', 1)}"
@@ -283,7 +279,7 @@ class SerialRowSourceBuilder(RowSourceBuilder):
             values = [self.element(position, "r{}[c]") for position in positions]
             return self.load_operands(values, "c"), [text(value) for value in values]
         values = [self.element(position, f"PRIVATE_X{lanes}(f32, r{{}} + c)") for position in positions]
-        return self.load_vectors(values, "c", lanes), [text(value, VECTORS[lanes]) for value in values]
+        return self.load_vectors(values, "c", lanes), [text(value, FORMS[lanes]) for value in values]
 
     def _store_last(self, lanes: int) -> str:
         """Return statements that store some columns of a row of the outputs."""

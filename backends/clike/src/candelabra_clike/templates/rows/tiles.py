@@ -14,10 +14,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
-from candelabra_clike.language import Value, text
+from candelabra_clike.language import Value, Variable, text
+from candelabra_clike.language.kernels import statements
 from candelabra_clike.language.lane_vectors import LaneVector
 from candelabra_clike.source import Source, writes
-from candelabra_clike.templates.lane_totals import LaneTotal, combine_lanes, local_declarations
+from candelabra_clike.templates.lane_totals import LaneTotal, combine_lanes, declare_memory
 from candelabra_clike.templates.rows.program import NAMES, RowProgram, RowReduction
 from candelabra_clike.templates.rows.serial import Stage, stages
 from candelabra_clike.templates.rows.source import RowLayout, RowSourceBuilder, variables
@@ -342,13 +343,13 @@ class TiledRowSourceBuilder(RowSourceBuilder):
 
     # -- totals -------------------------------------------------------------------------------------------------------
     def _total(self, i: int, p: RowReduction) -> LaneTotal:
-        return LaneTotal(f"total{i}", self.total_type(p), lambda a, b: self.combine(p, a, b))
+        return LaneTotal(Variable(self.total_type(p), f"total{i}"), p.operation.function)
 
     def _declared_totals(self, of: Sequence[Stage] | None = None) -> str:
         """Return the local memory of the combination of totals."""
         chosen = self.stages if of is None else of
         totals = [self._total(i, p) for stage in chosen for i, p in stage]
-        return local_declarations(totals, self.tile.lanes, self.tile.group, self.warp)
+        return statements((), lambda k: declare_memory(k, totals, self.tile.lanes, self.tile.group, self.warp))
 
     def _stage_start(self, stage: Stage) -> str:
         """Declare the lanes and the totals of a stage."""
@@ -363,7 +364,9 @@ class TiledRowSourceBuilder(RowSourceBuilder):
         )
 
     def _combined_totals(self, stage: Stage) -> str:
-        return combine_lanes([self._total(i, p) for i, p in stage], self.tile.lanes, self.warp)
+        totals = [self._total(i, p) for i, p in stage]
+        known = [name for t in totals for name in (t.variable.name, t.shared)]
+        return statements(known, lambda k: combine_lanes(k, totals, self.tile.lanes, self.warp))
 
     def _results(self, stage: Stage, storing: str) -> str:
         """Declare the results of a stage; the lanes for which the condition ``storing`` holds store those that are
