@@ -65,10 +65,10 @@ lint: .venv/.lint index ## style, types, seeds of tests, and whether what is gen
 	.venv/bin/python tools/generators.py
 	.venv/bin/python tools/operator_bodies.py
 
-bench: .venv/.packages .venv/.kernels .venv-peer/.peer index ## time against PyTorch, in the same run
+bench: .venv/.packages .venv/.kernels .venv-peer/.peer index ## time against PyTorch, in the same run (ARGS=--compilers: other compilers, too)
 	.venv/bin/python -m benchmarks $(ARGS)
 
-# tinygrad is an optional peer: make .venv-tinygrad/.tinygrad
+# tinygrad is an optional peer of both: make .venv-tinygrad/.tinygrad
 bench-opencl: .venv/.demo .venv-peer/.peer index ## time every OpenCL driver against its peers; reports into docs/reports/
 	.venv/bin/python -m benchmarks.opencl $(ARGS)
 

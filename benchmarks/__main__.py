@@ -1,7 +1,8 @@
 """Measure candelabra and PyTorch in turns, each in its own process, and print the ratios (``make bench``).
 
 Usage: ``python -m benchmarks [--operators] [--peer PYTHON] [--rounds N] [--only TEXT] [--json FILE]
-[--report FILE]``. With ``--operators``: ``[--limit RATIO] [--small] [--gradients] [--one-thread]``.
+[--report FILE] [--compilers]``. With ``--operators``: ``[--limit RATIO] [--small] [--gradients] [--one-thread]``.
+With ``--compilers``, the cases of compiled functions run in ``torch.compile``, JAX and tinygrad, too, if installed.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import argparse
 import json
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,30 +19,33 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from benchmarks import operators, report
+from benchmarks import compilers, operators, report
 from benchmarks.cases import CASES, Case
-from benchmarks.fused import FUSED
+from benchmarks.fused import COMPILING, EAGER, FUSED
 from benchmarks.machine import load
 from benchmarks.processor import PROCESSOR
 from benchmarks.sides import Side
 from benchmarks.transforms import TRANSFORMS
 
 
-def measure(cases: list[Case], own: Side, peer: Side, rounds: int) -> list[dict[str, Any]]:
-    """Return the best times of both sides over ``rounds`` turns, per case."""
+def measure(cases: list[Case], own: Side, peer: Side, rounds: int, pythons: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Return the best times of both sides over ``rounds`` turns, and of the compilers in ``pythons``, per case."""
     results = []
     for case in track(cases, description="measuring", console=Console(stderr=True)):
         own_times, peer_times = [], []
         for _ in range(rounds):
             own_times.append(own.time(case, 0.25))
             peer_times.append(peer.time(case, 0.25))
-        results.append({"case": case, "ours": min(own_times), "peer": min(peer_times)})
+        others = compilers.measure(case, pythons, rounds) if case in FUSED else {}
+        results.append({"case": case, "ours": min(own_times), "peer": min(peer_times), "compilers": others})
     return results
 
 
 def show(results: list[dict[str, Any]]) -> bool:
     """Print the table. Return whether every mark holds."""
-    table = Table("case", "ours, µs", "PyTorch, µs", "ratio", "mark", "goal", title="time of ours / time of PyTorch's")
+    names = report.compilers_of(results)
+    title = "time of ours / time of PyTorch's"
+    table = Table("case", "ours, µs", "PyTorch, µs", "ratio", "mark", "goal", *names, title=title)
     kept = True
     for result in results:
         case: Case = result["case"]
@@ -51,6 +56,7 @@ def show(results: list[dict[str, Any]]) -> bool:
             case.name, f"{result['ours'] * 1e6:.2f}", f"{result['peer'] * 1e6:.2f}",
             f"[{'green' if holds else 'red'}]{ratio:.2f}[/]",
             "" if case.mark is None else f"{case.mark:.2f}", "" if case.goal is None else f"{case.goal:.2f}",
+            *(report.ratio_of(result, name) for name in names),
         )  # fmt: skip
     Console(width=120).print(table)
     return kept
@@ -85,6 +91,8 @@ def main() -> int:
     parser.add_argument("--small", action="store_true", help="operators on some 64 elements")
     parser.add_argument("--gradients", action="store_true", help="operators forward and backward")
     parser.add_argument("--one-thread", action="store_true", help="operators by CPU time, in one thread")
+    parser.add_argument("--compilers", action="store_true", help="time other compilers beside compiled functions")
+    parser.add_argument("--tinygrad", default=".venv-tinygrad/bin/python", help="a Python with tinygrad")
     arguments = parser.parse_args()
     if arguments.operators:
         return every_operator(arguments)
@@ -93,14 +101,20 @@ def main() -> int:
         for case in (*CASES, *PROCESSOR, *TRANSFORMS, *FUSED)
         if arguments.only in case.name or arguments.only == case.group
     ]
-    own, peer = Side(sys.executable, "candelabra"), Side(arguments.peer, "torch")
+    own = Side(sys.executable, "candelabra", prelude=COMPILING)
+    peer = Side(arguments.peer, "torch", prelude=EAGER)
+    pythons = compilers.pythons(arguments.peer, arguments.tinygrad) if arguments.compilers else {}
     before = load()
-    results = measure(cases, own, peer, arguments.rounds)
+    results = measure(cases, own, peer, arguments.rounds, pythons)
     kept = show(results)
     if arguments.report:
         report.write(Path(arguments.report), results, version_of(arguments.peer), (before, load()))
     if arguments.json:
-        rows = [{"case": r["case"].name, "ours_us": r["ours"] * 1e6, "peer_us": r["peer"] * 1e6} for r in results]
+        rows = [
+            {"case": r["case"].name, "ours_us": r["ours"] * 1e6, "peer_us": r["peer"] * 1e6}
+            | {f"{name}_us": time * 1e6 for name, time in r["compilers"].items()}
+            for r in results
+        ]
         Path(arguments.json).write_text(json.dumps(rows, indent=1) + "\n")
     print("every mark holds" if kept else "a mark does not hold: see the red ratios")
     return 0

@@ -5,10 +5,9 @@ from __future__ import annotations
 from benchmarks.cases import Case
 from benchmarks.processor import CNN, GPT, LIBRARY, MLP, RESNET
 
-COMPILED = f"""{LIBRARY}
-compiled = (lambda f: f) if xp.__name__ == "torch" else xp.compile
-"""
-TEN = f"""{COMPILED}
+COMPILING, EAGER = "compiled = xp.compile\n", "compiled = lambda f: f\n"
+"""The preludes of a side that compiles and of one that does not."""
+TEN = f"""{LIBRARY}
 x, y = xp.randn(1 << 22), xp.randn(1 << 22)
 @compiled
 def arithmetic(x, y):
@@ -19,7 +18,7 @@ def functions(x, y):
     a = xp.exp(xp.tanh(x * y + x) * 0.5) - y
     return (xp.sigmoid(a) * x + y).relu()
 """
-RESIDUAL = f"""{COMPILED}
+RESIDUAL = f"""{LIBRARY}
 x, residual, g = xp.randn(4096, 512), xp.randn(4096, 512), xp.randn(4096, 512)
 norm = nn.LayerNorm(512)
 x.requires_grad_(), residual.requires_grad_()
@@ -30,13 +29,13 @@ def block(g):
         leaf.grad = None
     norm(residual + F.dropout(x, 0.1)).backward(g)
 """
-ATTENTION = f"""{COMPILED}
+ATTENTION = f"""{LIBRARY}
 scores, mask = xp.randn(16, 8, 256, 256), xp.randn(256, 256)
 @compiled
 def weights(scores):
     return F.softmax(scores * 0.125 + mask, -1)
 """
-SQUARES = f"""{COMPILED}
+SQUARES = f"""{LIBRARY}
 a, b = xp.randn(1 << 22), xp.randn(1 << 22)
 leaf = xp.randn(1 << 22).requires_grad_()
 @compiled
@@ -47,26 +46,26 @@ def gradient(b):
     leaf.grad = None
     ((leaf - b) ** 2).mean().backward()
 """
-LINEAR = f"""{COMPILED}
+LINEAR = f"""{LIBRARY}
 x, w, bias = xp.randn(1024, 512), xp.randn(512, 1024), xp.randn(1024)
 @compiled
 def activated(x):
     return F.gelu(x @ w + bias)
 """
-CLASSES = f"""{COMPILED}
+CLASSES = f"""{LIBRARY}
 logits, target = xp.randn(2048, 1000).requires_grad_(), xp.randint(0, 1000, (2048,))
 @compiled
 def classify(target):
     logits.grad = None
     F.cross_entropy(logits * 0.5, target).backward()
 """
-RMS = f"""{COMPILED}
+RMS = f"""{LIBRARY}
 x = xp.randn(4096, 512)
 @compiled
 def scaled(x):
     return x * xp.rsqrt((x * x).mean(-1, keepdim=True) + 1e-5)
 """
-SMALL = f"""{COMPILED}
+SMALL = f"""{LIBRARY}
 a, b = xp.randn(8).requires_grad_(), xp.randn(8)
 @compiled
 def graph():
@@ -76,7 +75,7 @@ def graph():
 INFERENCE = f"""{RESNET}
 model.eval()
 image = x[:1].clone()
-applied = model if xp.__name__ == "torch" else xp.compile(model)
+applied = compiled(model)
 def predict():
     with xp.no_grad():
         return applied(image)
@@ -86,7 +85,7 @@ SECTION = "compiled functions"
 
 def _whole(setup: str) -> str:
     """Return a setup with its training step compiled."""
-    return f"{setup}\nstep = step if xp.__name__ == 'torch' else xp.compile(step)\n"
+    return f"{setup}\nstep = compiled(step)\n"
 
 
 FUSED: list[Case] = [

@@ -18,7 +18,7 @@ class Side:
     """A worker process that measures one library; ``environment`` has its variables, by default those of this process.
 
     ``worker`` has Python's arguments for a program, run in ``folder``, that answers lines of JSON with lines of JSON.
-    With ``cpu_time``, times are CPU times of the process, of all its threads.
+    With ``cpu_time``, times are CPU times of the process, of all its threads. ``prelude`` stands before every setup.
     """
 
     def __init__(
@@ -29,8 +29,10 @@ class Side:
         worker: Sequence[str] = (str(WORKER),),
         folder: Path | None = None,
         cpu_time: bool = False,
+        prelude: str = "",
     ) -> None:
         self.library = library
+        self.prelude = prelude
         self.cpu_time = cpu_time
         self.environment = environment
         self._command = [python, "-W", "ignore", *worker]
@@ -68,7 +70,12 @@ class Side:
         self.process.communicate()
 
     def _ask(self, case: Case, seconds: float, patience: float | None = None) -> dict[str, Any]:
-        request = {"library": self.library, "setup": case.setup, "statement": case.statement, "seconds": seconds}
+        request = {
+            "library": self.library,
+            "setup": self.prelude + case.setup,
+            "statement": case.statement,
+            "seconds": seconds,
+        }
         request |= {"prepare": case.prepare, "batches": case.batches, "cpu_time": self.cpu_time}
         return self.ask(request, patience)
 
