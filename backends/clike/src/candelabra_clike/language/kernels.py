@@ -51,6 +51,8 @@ from candelabra_clike.types import CTYPES
 P = ParamSpec("P")
 LANGUAGE: Final = Path(__file__).parent
 """The folder of the language: a mistake is never in its modules."""
+OF_ARRAYS: Final = (Element, VectorElement, Address)
+"""The nodes that name an array."""
 
 
 def built(operator: str) -> Callable[[Callable[P, Source]], Callable[P, Source]]:
@@ -98,7 +100,9 @@ class KernelBuilder:
         self._lines: list[str] = []
         self._conditional_end = -1
         """The number of lines at the end of the last block made by :meth:`when`."""
-        self._scopes: list[set[str]] = [{"GLOBAL_ID", "GLOBAL_SIZE", "GROUP_ID", "LOCAL_ID"}]
+        self._visible = {"GLOBAL_ID", "GLOBAL_SIZE", "GROUP_ID", "LOCAL_ID"}
+        self._scopes: list[list[str]] = [[]]
+        """The names that each open block declares."""
 
     def source(self, group: int | None = None, contract: bool = False) -> Source:
         """Return the kernel. ``group`` and ``contract`` are those of :class:`~candelabra_clike.source.Source`."""
@@ -339,20 +343,18 @@ class KernelBuilder:
         """Return the text of an expression, of a number or a vector. Raises ``TypeError`` if it has a variable of a
         block that has ended, or if it is a vector of other lanes.
         """
-        visible = set().union(*self._scopes)
         for node in value.walk():
-            name = node.name if isinstance(node, Variable) else None
-            name = node.array if isinstance(node, Element | VectorElement | Address) else name
-            if name is not None and name.partition(".")[0] not in visible:
+            name = node.name if isinstance(node, Variable) else node.array if isinstance(node, OF_ARRAYS) else None
+            if name is not None and name.partition(".")[0] not in self._visible:
                 raise TypeError(f"{name!r} is declared in a block that has ended, or not at all")
-        if lanes_of(value) not in (1, lanes):
-            raise TypeError(f"expected {lanes} lanes, got a vector of {lanes_of(value)}")
+        found = lanes_of(value)
+        if found not in (1, lanes):
+            raise TypeError(f"expected {lanes} lanes, got a vector of {found}")
         return text(value) if lanes == 1 or isinstance(value, VectorVariable) else vector_text(value, lanes)
 
     def _unused(self, letter: str) -> str:
         """Return a name that is not taken."""
-        visible = set().union(*self._scopes)
-        return next(name for i in count() if (name := f"{letter}{i}") not in visible)
+        return next(name for i in count() if (name := f"{letter}{i}") not in self._visible)
 
     def _condition(self, condition: Value) -> str:
         if condition.type not in INTEGERS:
@@ -360,20 +362,21 @@ class KernelBuilder:
         return self.printed(condition)
 
     def _new(self, name: str) -> str:
-        if any(name in scope for scope in self._scopes):
+        if name in self._visible:
             raise TypeError(f"the name {name!r} is taken")
-        self._scopes[-1].add(name)
+        self._visible.add(name)
+        self._scopes[-1].append(name)
         return name
 
     @contextmanager
     def _block(self, head: str, *names: str) -> Iterator[None]:
-        self._scopes.append(set())
+        self._scopes.append([])
         for name in names:
             self._new(name)
         self.line(head)
         yield
         self.line("}")
-        self._scopes.pop()
+        self._visible.difference_update(self._scopes.pop())
 
 
 def statements(known: Iterable[str], write: Callable[[KernelBuilder], None]) -> str:

@@ -28,7 +28,7 @@ from candelabra_clike.layouts import collapsed
 from candelabra_clike.source import Source
 from candelabra_clike.templates.index_walker import declare_offsets
 from candelabra_clike.templates.matmul.matmul import TILE_ROWS, micro_tile_for, round_up
-from candelabra_clike.templates.matmul.micro_kernel import Bounds, MicroTile, product
+from candelabra_clike.templates.matmul.micro_kernel import COLUMN, PRODUCT, PRODUCTS, ROW, Bounds, MicroTile, product
 from candelabra_clike.types import CTYPES
 
 FORWARD: Final = ("result", "query", "keys", "values")
@@ -76,9 +76,8 @@ def forward(tile: MicroTile, rank: int) -> Source:
         x.declare_head(unit // x.blocks)
         x.declare_block(unit % x.blocks)
         x.weights(weights)
-        x.product(
-            x.matrix("result", x.start), weights, x.matrix("values"), x.rows, x.value_width, x.seen, x.over_keys()
-        )
+        result, values = x.matrix("result", x.start), x.matrix("values")
+        x.product(result, weights, values, x.rows, x.value_width, x.seen, x.over_keys())
     return x.source()
 
 
@@ -172,18 +171,18 @@ class AttentionKernel:
 
     def of_scores(self) -> Bounds:
         """Return the bounds of products whose results are scores: of each panel of keys, the queries that see any."""
-        return Bounds(_excess(Bounds.COLUMN, self.shift), padded=True)
+        return Bounds(_excess(COLUMN, self.shift), padded=True)
 
     def over_keys(self) -> Bounds:
         """Return the bounds of products over the keys that a tile of queries sees."""
-        return Bounds(end=_excess(Bounds.ROW + self.shift + self.tile.rows, Bounds.PRODUCT, Bounds.PRODUCTS))
+        return Bounds(end=_excess(ROW + self.shift + self.tile.rows, PRODUCT, PRODUCTS))
 
     def over_queries(self, is_first: Value) -> Bounds:
         """Return the bounds of products over the queries that see any key of a tile. They are added to those of the
         blocks that were computed before.
         """
-        first = _excess(_excess(Bounds.ROW, self.shift), Bounds.PRODUCT, Bounds.PRODUCTS)
-        return Bounds(first=first, fresh=(Bounds.PRODUCT == 0) & is_first)
+        first = _excess(_excess(ROW, self.shift), PRODUCT, PRODUCTS)
+        return Bounds(first=first, fresh=(PRODUCT == 0) & is_first)
 
     # -- scores -------------------------------------------------------------------------------------------------------
     def row(self, name: str, matrix: Matrix, r: Value) -> KernelArray:

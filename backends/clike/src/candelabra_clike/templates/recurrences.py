@@ -67,7 +67,7 @@ class Recurrence:
 
     def __post_init__(self) -> None:
         for d in DTYPES:
-            self.source(d, lanes=8, registers=16)
+            self.source(d, lanes=8, registers=8)  # few rows have every kind of statement
 
     @property
     def units(self) -> int:
@@ -143,8 +143,9 @@ class RecurrenceKernel:
         sums = {(i, v): k.variable(f"c{i}_{v}", constant(self.type, 0), self.lanes) for i, v in cells}
         with k.loop("k", 0, self.depth) as at:
             weights = [k.let(f"w{v}", packed[at * self.columns + v * UNITS + lane]) for v in every]
+            x = [factor[at] for factor in factors]
             for i, v in cells:
-                k.assign(sums[i, v], sums[i, v] + factors[i][at] * weights[v])
+                k.assign(sums[i, v], sums[i, v] + x[i] * weights[v])
         for i, v in cells:
             self.sums[(i * len(every) + v) * UNITS + lane] = sums[i, v]
 

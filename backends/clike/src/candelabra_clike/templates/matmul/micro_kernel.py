@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import Final, NamedTuple
 
 from candelabra_clike.language import INDEX, Value, Variable, text
 from candelabra_clike.types import CType
@@ -236,24 +236,22 @@ r[j * o_column] = {memory.store(f"(before + {value})")};
     return scalars
 
 
-@dataclass(frozen=True, eq=False)
-class Bounds:
-    """The part of a product that is computed, for matrices with zeros, or results that are not needed."""
+COLUMN, ROW = Variable(INDEX, "n0"), Variable(INDEX, "m_here")
+"""Where a panel of columns and a tile of rows begin."""
+PRODUCT, PRODUCTS = Variable(INDEX, "k0"), Variable(INDEX, "kc")
+"""Where a panel begins along the sum, and the number of its rows."""
 
-    COLUMN: ClassVar = Variable(INDEX, "n0")
-    """Where a panel of columns begins."""
-    ROW: ClassVar = Variable(INDEX, "m_here")
-    """Where a tile of rows begins."""
-    PRODUCT: ClassVar = Variable(INDEX, "k0")
-    """Where a panel begins along the sum."""
-    PRODUCTS: ClassVar = Variable(INDEX, "kc")
-    """The number of rows of a panel."""
+
+class Bounds(NamedTuple):
+    """The part of a product that is computed, for matrices with zeros, or results that are not needed. Without a value,
+    it is the whole product.
+    """
 
     first_row: Value = Variable(INDEX, "m_first")
-    """The first row for the columns from ``COLUMN`` on."""
+    """The first row for the columns from :data:`COLUMN` on."""
     first: Value | None = None
-    """For a tile of rows, the first product that is summed, counted from ``PRODUCT``; None for 0."""
-    end: Value = PRODUCTS
+    """For a tile of rows from :data:`ROW` on, the first product that is summed, counted from :data:`PRODUCT`."""
+    end: Value | None = None
     """The product after the last one, counted alike."""
     fresh: Value = PRODUCT == 0
     """Whether the sums are stored, and not added to the result."""
@@ -262,13 +260,13 @@ class Bounds:
 
     def for_tile(self) -> str:
         """Return the declarations for a tile of rows."""
-        first = "" if self.first is None else f"const INDEX k_first = {text(self.first)};\n"
-        return first + ("" if self.end is self.PRODUCTS else f"const INDEX k_end = {text(self.end)};\n")
+        named = {"k_first": self.first, "k_end": self.end}
+        return "".join(f"const INDEX {n} = {text(v)};\n" for n, v in named.items() if v is not None)
 
     @property
-    def columns(self) -> tuple[str, str]:
-        """The names of the first column and of the end for a tile."""
-        return "0" if self.first is None else "k_first", "kc" if self.end is self.PRODUCTS else "k_end"
+    def products(self) -> tuple[str, str]:
+        """The first product and the end for a tile."""
+        return "0" if self.first is None else "k_first", "kc" if self.end is None else "k_end"
 
 
 WHOLE: Final = Bounds()
@@ -291,10 +289,10 @@ def product(
     same_type = memory.memory == tile.value
     columns, pointer = tile.columns, f"GLOBAL const {memory.memory}*"
     a_here = f"m0 * depth + k0 * {tile.rows}u" if packed else "m_here * a_row + k0 * a_column"
-    fill, sums = pack(tile, memory, same_type), multiply(tile, memory, packed, "", *bounds.columns)
+    fill, sums = pack(tile, memory, same_type), multiply(tile, memory, packed, "", *bounds.products)
     if tile.reads_panel_rarely and same_type:
         fill = f"const int direct = b_column == 1 && width == {columns};\nif (!direct) {{\n{fill}}}\n"
-        sums = multiply(tile, memory, packed, "b_here + k * b_row", *bounds.columns)
+        sums = multiply(tile, memory, packed, "b_here + k * b_row", *bounds.products)
     lines = " ".join(f"PREFETCH(r + {tile.lanes * v});" for v in range(tile.vectors))
     # The lines that are stored to are loaded first, which takes longer than a short product if it begins at its end.
     prefetch = f"for (INDEX i = 0; i < rows_here; ++i) {{ {pointer} const r = o_here + i * o_row; {lines} }}\n"
