@@ -94,6 +94,21 @@ def test_large_memory_is_reused_and_given_back() -> None:
     assert statistics()["reserved"] == before["reserved"]
 
 
+def test_small_blocks_are_reused_after_calls_with_large_ones() -> None:
+    """Large memory that is kept does not displace them. Of too many, those that were not used for longest are freed."""
+    release()
+    large = [allocate(200 << 20) for _ in range(2)]
+    del large
+    before = statistics()["reserved"]
+    held = [allocate(1 << 20) for _ in range(300)]
+    last = address_of(held[-1])
+    while held:
+        del held[0]
+    assert statistics()["reserved"] - before == 256 << 20
+    assert address_of(allocate(1 << 20)) == last
+    release()
+
+
 def test_more_memory_than_a_process_owns_is_kept_for_the_next_results() -> None:
     """Beyond 256 MB the system may take it, so at most an eighth of its memory is kept. New results are intact."""
     size = 300 << 20

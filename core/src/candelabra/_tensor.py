@@ -270,6 +270,8 @@ class Tensor(Methods):
                         "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed."
                     )
                 self._node = Leaf(self)
+                if active and (tracer := tracer_here()) is not None:
+                    tracer.makes_leaf(self._node)
                 self._keys |= AUTOGRAD
                 self._grad = self.grad  # set now, so that accumulation need not check it
         elif node is not None:

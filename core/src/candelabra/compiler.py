@@ -11,6 +11,7 @@ from functools import wraps
 
 from candelabra._annotations import Any
 from candelabra._compile.calling import CompiledFunction, forced_eager, forget_programs, without_recompiling
+from candelabra._compile.compiled_autograd import compiled_autograd
 from candelabra._dispatch.tracing import is_compiling, outside_graph, untraced
 
 STANCES = ("default", "force_eager", "eager_on_recompile", "fail_on_recompile")
@@ -162,8 +163,9 @@ def list_backends(exclude_tags: Any = ()) -> list[str]:
 
 
 __all__ = [
-    "allow_in_graph", "assume_constant_result", "compile", "cudagraph_mark_step_begin", "disable", "is_compiling",
-    "is_dynamo_compiling", "is_exporting", "list_backends", "nested_compile_region", "reset", "set_stance",
+    "allow_in_graph", "assume_constant_result", "compile", "compiled_autograd", "cudagraph_mark_step_begin", "disable",
+    "is_compiling", "is_dynamo_compiling", "is_exporting", "list_backends", "nested_compile_region", "reset",
+    "set_stance",
 ]  # fmt: skip
 
 

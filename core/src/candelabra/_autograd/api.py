@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 import warnings
 from collections.abc import Callable
 
-from candelabra._annotations import TYPE_CHECKING, Any
+from candelabra._annotations import TYPE_CHECKING, Any, Final
 from candelabra._autograd.accumulating import accumulate
 from candelabra._autograd.engine import run
 from candelabra._autograd.filling import filled_like
@@ -22,6 +23,16 @@ if TYPE_CHECKING:
 TensorOrTensors = Any
 Pass = Callable[..., "list[Tensor | None]"]
 """A function with the parameters of :func:`captured`."""
+
+
+class _Interception(threading.local):
+    """What runs the backward passes of a thread, if another function than :func:`pass_of` does."""
+
+    run: Callable[[tuple[Any, ...], tuple[Any, ...], bool], bool] | None = None
+    """A function of outputs, gradients and ``retain_graph``; it returns False if it has declined the pass."""
+
+
+interception: Final = _Interception()
 
 
 def as_tuple(value: Any, argument: str, absent: bool = False) -> tuple[Any, ...]:
@@ -104,7 +115,9 @@ def backward(
     gradients = (None,) * len(outputs) if grad_tensors is None else as_tuple(grad_tensors, "grad_tensors", True)
     keep = create_graph if retain_graph is None else retain_graph
     if inputs is None:
-        _pass(outputs, gradients, keep, create_graph)
+        run = interception.run
+        if run is None or create_graph or not run(outputs, gradients, keep):
+            pass_of(outputs, gradients, keep, create_graph)
         return
     targets = as_tuple(inputs, "inputs")
     if not targets:
@@ -175,11 +188,11 @@ def captured(
             raise RuntimeError("One of the differentiated Tensors does not require grad")
         captures.setdefault(node, []).append(position)
     captured: list[Any] = [None] * len(targets)
-    _pass(outputs, gradients, keep, create_graph, captures, captured, ending)
+    pass_of(outputs, gradients, keep, create_graph, captures, captured, ending)
     return captured
 
 
-def _pass(
+def pass_of(
     outputs: tuple[Tensor, ...],
     gradients: tuple[Tensor | None, ...],
     keep: bool,

@@ -54,13 +54,13 @@ def run(
         present = starts.get(node)
         starts[node] = g if present is None else present + g
     one = _Pass(_count(list(starts)), keep_graph, create_graph)
-    if active and captures is None and (tracer := tracer_here()) is not None:
-        tracer.starts_backward(one.pending)
     if captures is not None:
         assert captured is not None
         one.captures, one.captured, one.wanted = captures, captured, _leading_to(captures, one.pending)
         if ending:
             one.wanted.difference_update(captures)
+    if active and (tracer := tracer_here()) is not None:
+        tracer.starts_backward(one.pending if captures is None else one.wanted, keep_graph, captures is None)
     for node, g in starts.items():
         if one.pending[node]:  # a root that another root depends on
             one.partial[node] = g

@@ -52,6 +52,12 @@ class NodeHooks:
     def add(self, kind: str, hook: Callable[..., Any]) -> RemovableHandle:
         return add_hook(getattr(self, kind), hook)
 
+    def functions(self) -> list[Callable[..., Any]]:
+        """Return the hooks of all kinds."""
+        retain = [] if self.retain is None else [self.retain]
+        return [*self.tensor.values(), *retain, *self.before.values(), *self.after.values(),
+                *self.post_accumulate.values()]  # fmt: skip
+
     def on_gradient(self, g: Tensor) -> Tensor:
         """Run the tensor hooks on the gradient of the node's (single) output, then retain it if requested."""
         for hook in list(self.tensor.values()):

@@ -21,6 +21,7 @@ from candelabra.errors import GraphFreed, VersionMismatch
 
 if TYPE_CHECKING:
     from candelabra._autograd.hooks import NodeHooks
+    from candelabra._autograd.structure import Structure
     from candelabra._tensor import Tensor
 
 
@@ -101,6 +102,10 @@ class Node:
         self.release()
         return results
 
+    def describe(self, to: Structure) -> None:
+        """Add what the backward pass depends on, besides the class, shape, keys and edges, to a structure."""
+        to.refuse(f"a node of the class {type(self).__name__}")
+
     def edges(self) -> tuple[Node | None, ...]:
         """Return all edges, with None for inputs without a node."""
         return (self.e0, self.e1, *self.more)
@@ -172,6 +177,11 @@ class Leaf(Node):
 
     backward = consume
 
+    def describe(self, to: Structure) -> None:
+        tensor = self.owner()
+        to.key.append(tensor is None)
+        to.leaves.append(tensor)
+
     def name(self) -> str:
         return "AccumulateGrad"
 
@@ -193,6 +203,9 @@ class Port(Node):
         """Return None: the engine passes the gradient to the node."""
 
     backward = consume
+
+    def describe(self, to: Structure) -> None:
+        to.key.append(self.index)
 
     def name(self) -> str:
         return self.e0.name() if self.e0 is not None else "Port"

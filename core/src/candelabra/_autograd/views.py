@@ -41,6 +41,7 @@ from candelabra._tensor import Tensor, wrap
 from candelabra._versions import join_versions
 
 if TYPE_CHECKING:
+    from candelabra._autograd.structure import Structure
     from candelabra._records.record import Operator
 Step = tuple[Any, tuple[Any, ...]]
 """One view operator and its arguments after the tensor."""
@@ -283,6 +284,12 @@ class Overwrite(Node):
             for (op, arguments), whole in zip(reversed(self.chain), reversed(parts[:-1]), strict=True):
                 to_base = op.scatter(whole, to_base, *arguments)
         return to_base, parts[-1] if self.e1 is not None else None
+
+    def describe(self, to: Structure) -> None:
+        for op, arguments in self.chain:
+            to.same(op)
+            to.plain(arguments)
+        to.key.append(len(self.chain))
 
     def name(self) -> str:
         return "CopySlices"

@@ -19,6 +19,7 @@ from candelabra._records.derivative import Applied, Rule
 from candelabra._records.schema import INDEX, INDICES, LIST, MASK, OPERAND, OPTIONAL, TENSOR
 
 if TYPE_CHECKING:
+    from candelabra._autograd.structure import Structure
     from candelabra._records.record import Operator
 
 
@@ -273,6 +274,40 @@ class Plan:
             lines = [f"{name} = self.s_{name}", f"if {name} is not None:", *indent(lines[1:])]
         return name, lines
 
+    # -- structure ----------------------------------------------------------------------------------------------------
+    def describe_lines(self) -> list[str]:
+        """Return the lines that add what a node has saved to a structure ``to``."""
+        lines = [
+            f"{variable} = self.e{i}" if i < 2 else f"{variable} = self.more[{i - 2}]"
+            for i, variable in enumerate(self.edges.values())
+        ]
+        if self.lists:
+            lines.append(f"_l_{self.lists[0]} = self.more[{max(len(self.edges) - 2, 0)}:]")
+        if self.variant.packed:
+            return ["to.refuse('values that saved_tensors_hooks have packed')"]
+        for name in self.names():
+            described = self._described(name)
+            condition = None if described.startswith("to.plain(self.a_") else self.condition(name)
+            lines += [described] if condition is None else [f"if {condition}:", *indent([described])]
+        return [*lines, "return None"]
+
+    def _described(self, name: str) -> str:
+        schema = self.operator.schema
+        if name.endswith("_spec") and name not in self.kinds:
+            name = name[: -len("_spec")]
+            return "pass" if self._spec_from_edge(name) else f"to.plain(self.q_{name})"
+        if name in schema.outputs:
+            position = schema.outputs.index(name)
+            if not self.variant.differentiable[position]:
+                return f"to.tensor(self.s_{name}, self.v_{name}, self, {name!r})"
+            keys = f"self.all_keys[{position}]" if self.multiple else "self.keys"
+            return f"to.output(self.p_{name}, self.c_{name}, self.v_{name}, self, {keys}, {name!r})"
+        kind = self.kinds[name]
+        if kind not in (TENSOR, OPERAND, OPTIONAL, LIST, INDEX, MASK, INDICES) or name == self.variant.scalar:
+            return f"to.plain(self.a_{name})"
+        method = "tensors" if kind in (LIST, INDICES) else "tensor"
+        return f"to.{method}(self.s_{name}, self.v_{name}, self, {name!r})"
+
     # -- slots --------------------------------------------------------------------------------------------------------
     def slots(self) -> tuple[list[str], list[str]]:
         """Return (all slots of the subclass, those with tensors, which are released after the backward pass)."""
@@ -326,6 +361,8 @@ def node_class(operator: Operator[..., Any], variant: Variant) -> type[Node]:
         "outputs": len(operator.schema.outputs),
         "backward": build("backward", "self, g", plan.backward_lines(), scope, operator.name),
         "saved_slots": tuple(tensors),
+        "plan": plan,
+        "describe": _describe,
         "__module__": "candelabra.autograd.nodes",
     }
     if operator.add_to is not None:
@@ -339,6 +376,13 @@ def node_class(operator: Operator[..., Any], variant: Variant) -> type[Node]:
     title = "".join(part.capitalize() for part in operator.name.split("_")) + "Backward"
     cls = operator.node_classes[variant] = type(title, (Node,), members)
     return cls
+
+
+def _describe(self: Any, to: Structure) -> None:
+    """Add a node to a structure. The first call for a class replaces this method by a generated one."""
+    cls = type(self)
+    cls.describe = build("describe", "self, to", cls.plan.describe_lines(), {}, cls.operator)
+    cls.describe(self, to)
 
 
 def refuse_inference() -> None:

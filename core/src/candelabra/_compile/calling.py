@@ -14,20 +14,21 @@ from weakref import WeakSet
 
 from candelabra._annotations import TYPE_CHECKING, Any, Final
 from candelabra._autograd.node import RELEASED
-from candelabra._compile.containers import classes_in, flattened, is_constant, is_same
+from candelabra._compile.containers import Containers, classes_in, flattened, is_constant, refill
 from candelabra._compile.differentiation import (
     CompiledNode,
     Derivative,
     Repetition,
     freed,
     has_hooks,
+    leads_to,
     trace_backward,
     without_hooks,
 )
 from candelabra._compile.environment import Environment, Unguarded, environment_of
 from candelabra._compile.program import MISS, Writer, written_outside
 from candelabra._compile.recording import GradientSet, Recorder, graphs_of
-from candelabra._compile.results import New, Result, ViewOfResult, results_of
+from candelabra._compile.results import Alias, New, Result, ViewOfResult, hidden_results, results_of
 from candelabra._dispatch import autocasting
 from candelabra._dispatch.levels import active_frames
 from candelabra._graph.compiling import compile_graph
@@ -43,8 +44,6 @@ from candelabra.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 if TYPE_CHECKING:
     from candelabra._compile.segments import SegmentCache
 
-RECOMPILE_LIMIT: Final = 8
-"""The number of programs of one compiled function. More kinds of calls run eagerly."""
 EAGER_MODES: Final = TRACING | FUNCTION_MODE | PACK | DEFERRED
 """Modes in which compiled functions run eagerly: others have to see their operators."""
 
@@ -86,6 +85,8 @@ class Program:
         self.runs: list[Callable[..., Any]] = []
         """For each graph the function of the device's compiler."""
         self.derivative: Derivative | None = None
+        self.takes_containers = False
+        """Whether the function takes the containers among the arguments after the leaves."""
         self.repeatable = False
         """Whether a call that fails has changed nothing, so that the eager function can raise the error."""
 
@@ -96,6 +97,9 @@ class CompiledFunction:
     It returns what the function returns and has its effects on tensors. ``fullgraph``: raise an error for what a graph
     cannot repeat, instead of running in segments (``candelabra._compile.segments``).
     """
+
+    recompile_limit = 8
+    """The number of programs of the function. More kinds of calls run eagerly."""
 
     def __init__(self, function: Callable[..., Any], fullgraph: bool = False) -> None:
         update_wrapper(self, function, updated=())
@@ -162,7 +166,8 @@ class CompiledFunction:
         leaves, spec = flattened((args, kwargs))
         for program in list(self.programs):
             if program.spec is not None and program.spec == spec:
-                out = program.function(*leaves)
+                given = [*leaves, Containers(args, kwargs)] if program.takes_containers else leaves
+                out = program.function(*given)
                 if out is not MISS:
                     return out
         if self.eager is not None and not self.fullgraph:
@@ -188,18 +193,19 @@ class CompiledFunction:
 
     # -- the first call of a kind -------------------------------------------------------------------------------------
     def _traced(self, args: tuple[Any, ...], kwargs: dict[str, Any], leaves: list[Any], spec: TreeSpec) -> Any:
-        if len(self.programs) >= RECOMPILE_LIMIT:
-            changes = f"it was compiled {RECOMPILE_LIMIT} times; what changes is {self._change()}"
+        if len(self.programs) >= self.recompile_limit:
+            changes = f"it was compiled {self.recompile_limit} times; what changes is {self._change()}"
             self._give_up(changes, segments=False)
             return self.function(*args, **kwargs)
         try:
             others = [leaf for leaf in leaves if not isinstance(leaf, Tensor) and not is_constant(leaf)]
             objects = [(each, "an argument") for each in (*others, *classes_in(spec))]
-            environment = environment_of([(self.function, self._name), *objects])
+            replaced = self.programs[-1].environment.replaced_tensors() if self.programs else frozenset[str]()
+            environment = environment_of([(self.function, self._name), *objects], replaced)
         except Unguarded as error:
             self._give_up(f"it depends on {error}")
             return self.function(*args, **kwargs)
-        call, generation = TracedCall(self, environment, leaves, spec), _Generation.number
+        call, generation = TracedCall(self, environment, leaves, spec, Containers(args, kwargs)), _Generation.number
         out = call.run(args, kwargs)
         if call.recorder.breaks:
             self._give_up(str(call.recorder.breaks[0]))
@@ -207,7 +213,7 @@ class CompiledFunction:
         changed = environment.failure()
         if changed is not None:
             self._misses += 1
-            if self._misses >= RECOMPILE_LIMIT:
+            if self._misses >= self.recompile_limit:
                 self._give_up(f"each call changes {changed}")
             return out
         program = call.program
@@ -259,15 +265,28 @@ def _sees_operators(bits: int) -> bool:
 class TracedCall:
     """One traced call of a compiled function, and the program that repeats it."""
 
-    def __init__(self, owner: CompiledFunction, environment: Environment, leaves: list[Any], spec: TreeSpec) -> None:
+    def __init__(
+        self,
+        owner: CompiledFunction,
+        environment: Environment,
+        leaves: list[Any],
+        spec: TreeSpec,
+        containers: Containers,
+    ) -> None:
         self.owner, self.environment, self.leaves, self.spec = owner, environment, leaves, spec
+        self.containers = containers
+        self.changed: list[int] = []
+        """The positions of the containers among the arguments that the function changes."""
         tensors = [*environment.tensors.values(), *(leaf for leaf in leaves if isinstance(leaf, Tensor))]
-        self.recorder = Recorder(owner.fullgraph, tensors)
+        self.recorder = Recorder(owner.fullgraph, tensors, environment)
         self.program: Program | None = None
         self.bits = state.bits
         self.values: list[Value | None] = []
+        self.varying: set[Value] = set()
+        """The tensors from outside that differ from call to call."""
         self.written: set[Memory] = set()
         """The memory from outside that a node writes."""
+        self.takes_containers = False
         self.derivative: Derivative | None = None
         self.graded: list[int] = []
         """The positions of the results that the backward pass starts from."""
@@ -281,6 +300,7 @@ class TracedCall:
             settings.cached = {}
         drawn = self.environment.states_of_generators()
         bits = self.bits
+        self.containers.remember()
         try:
             with tracing(recorder):
                 self.values = [
@@ -294,8 +314,6 @@ class TracedCall:
                     recorder.note_break("the function changes the grad mode, or another mode, for the code after it")
                 if self.environment.states_of_generators() != drawn:
                     recorder.note_break("the function draws random numbers from a generator of Python or NumPy")
-                if not is_same(self.leaves, self.spec, (args, kwargs)):
-                    recorder.note_break("the function changes a container among its arguments")
                 found, shape, results = self._results(out)
                 if recorder.breaks:
                     return out
@@ -313,10 +331,13 @@ class TracedCall:
     def _results(self, out: Any) -> tuple[list[Any], TreeSpec, list[Result]]:
         """Return the leaves and the structure of a result, and how to make its tensors.
 
-        Containers that the function refers to are leaves: every call returns them.
+        Containers that the function refers to are leaves: every call returns them. So are those among the arguments.
+        If the function has changed some of these, their contents follow the result.
         """
-        recorder, reaches = self.recorder, self.environment.reaches
-        found, shape = flattened(out, reaches)
+        recorder, reaches = self.recorder, self._reaches
+        changes = self.containers.changes()
+        self.changed = list(changes)
+        found, shape = flattened((out, *changes.values()) if changes else out, reaches)
         recorder.end_segment()
         given = {id(leaf) for leaf in self.leaves}
         for leaf in found:
@@ -325,11 +346,18 @@ class TracedCall:
         if recorder.breaks:
             return found, shape, []
         tensors = [leaf for leaf in found if isinstance(leaf, Tensor)]
+        for tensor in tensors:
+            tensor._fresh()
+        tensors += hidden_results(tensors, recorder)
         results = results_of(tensors, recorder)
         positions = [i for i, r in enumerate(results) if isinstance(r, New) and r.differentiable]
         if positions and not recorder.breaks:
             self._differentiate(tensors, positions)
         return found, shape, results
+
+    def _reaches(self, value: Any) -> bool:
+        """Return whether an object is one that the function refers to, or a container among the arguments."""
+        return self.environment.reaches(value) or self.containers.position(value) >= 0
 
     def _differentiate(self, tensors: Sequence[Tensor], positions: list[int]) -> None:
         """Trace the backward pass of the results at some positions."""
@@ -350,13 +378,18 @@ class TracedCall:
             recorder.note_break("a hook runs in the backward pass")
             return
         recorder.rehearses = True
-        spent = freed(recorder, [tensors[i] for i in positions], inputs)
+        leaves = [leaf for node in recorder.made_leaves if (leaf := node.owner()) is not None]
+        spent = freed(recorder, [tensors[i] for i in positions], [*inputs, *leaves])
         self.freed = [i for i, is_freed in zip(positions, spent, strict=True) if is_freed]
         self.graded = [i for i in positions if i not in self.freed]
         if not self.graded:
             return
         if len(recorder.segments) > 1:
             recorder.note_break("the function returns tensors that require grad after a call outside of the graph")
+            return
+        made = {tensor._node for tensor in tensors if tensor._node in recorder.made_leaves}
+        if made and leads_to((tensors[i] for i in self.graded), made):
+            recorder.note_break("the function returns a leaf that it creates, and a tensor that depends on it")
             return
         self.derivative = trace_backward(recorder, [tensors[i] for i in self.graded], inputs)
         if self.derivative is None and not recorder.breaks:
@@ -365,16 +398,23 @@ class TracedCall:
     # -- the program --------------------------------------------------------------------------------------------------
     def _program(self, leaves: list[Any], shape: TreeSpec, results: list[Result]) -> Program:
         recorder, derivative = self.recorder, self.derivative
+        outer = recorder.outer
         writer = Writer(recorder, self.environment, self.bits)
         for position, (leaf, value) in enumerate(zip(self.leaves, self.values, strict=True)):
             writer.argument(position, leaf, value)
         kept = [r.value for r in results if isinstance(r, New)] + (list(derivative.saved) if derivative else [])
-        varying = {*(v for v in self.values if v is not None), *recorder.gradient_of}
-        graphs = graphs_of(recorder.segments, kept, recorder.external, varying)
+        writer.outer_graphs()
+        self.varying = {*(v for v in self.values if v is not None), *recorder.gradient_of, *outer.values}
+        self.varying |= {v for v, tensor in recorder.external.items() if id(tensor) in writer.changing}
+        graphs = graphs_of(recorder.segments, kept, recorder.external, self.varying)
         used = self._captured(results, graphs)
         for value in used:
-            if value not in writer.tensors:
-                writer.captured(value, recorder.external[value], recorder.gradient_of.get(value))
+            tensor, leaf = recorder.external[value], recorder.gradient_of.get(value)
+            is_saved = value in outer.values
+            if value not in writer.tensors and not (is_saved and leaf is None and not writer.is_named(tensor)):
+                writer.captured(value, tensor, leaf)
+            if is_saved:
+                writer.saved(value)
         outside = written_outside(recorder)
         self.written = {value.memory for value in outside}
         written = [v for v in outside if v in writer.tensors]
@@ -389,10 +429,12 @@ class TracedCall:
             writer.gradients([
                 (leaf, recorder.had_gradient[key]) for key, leaf in recorder.leaves.items() if key in guarded
             ])  # fmt: skip
+        writer.hooks()
         simple = [with_packed_operands(simplified(graph), self._is_fixed) for graph in graphs]
         runs = [compile_graph(graph) for graph in simple]
         has_effects = any(node.is_ordered for node in recorder.nodes)
-        repeatable = not written and not recorder.draws and not has_effects and len(graphs) == 1
+        repeatable = not (written or recorder.draws or has_effects or outer.graphs) and len(graphs) == 1
+        writer.release_outer_graphs()
         for segment, graph, short, run in zip(recorder.segments, graphs, simple, runs, strict=True):
             writer.segment(segment, short, run, graph.outputs, repeatable)
         for position, result in enumerate(results):
@@ -402,15 +444,18 @@ class TracedCall:
             self._attach(writer, derivative)
         for position in self.freed:
             writer.lines.append(f"{writer.bound(CompiledNode)}(None, {writer.bound(RELEASED)}).give((x{position},))")
-        writer.refuse_writes(results)
         for position, result in enumerate(results):
             if isinstance(result, ViewOfResult):  # of a tensor that has its node now
                 writer.result(position, result)
+            elif isinstance(result, (Alias, New)) and result.leaf is not None:
+                writer.leaf(position, result.leaf)
         plain = self.spec == tree_flatten((tuple(self.leaves), {}))[1]
-        function = writer.function(len(self.leaves), self._returned(writer, leaves, shape))
+        returned = self._returned(writer, leaves, shape)
+        function = writer.function(len(self.leaves), returned, self.takes_containers)
         program = Program(function, None if plain else self.spec, self.environment)
         program.graphs, program.runs, program.derivative = simple, runs, derivative
         program.repeatable = repeatable
+        program.takes_containers = self.takes_containers
         return program
 
     def _is_fixed(self, value: Value) -> bool:
@@ -419,7 +464,7 @@ class TracedCall:
         """
         recorder = self.recorder
         tensor = recorder.external.get(value)
-        if tensor is None or value in self.values or value.memory in self.written:
+        if tensor is None or value in self.varying or value.memory in self.written:
             return False
         return not (tensor._keys & AUTOGRAD and (recorder.has_backward or self.derivative is not None))
 
@@ -455,14 +500,29 @@ class TracedCall:
         positions = tuple(self.graded)
         return Repetition(self.owner.function, self.spec, self.environment, positions, refused)
 
-    @staticmethod
-    def _returned(writer: Writer, leaves: list[Any], shape: TreeSpec) -> str:
-        """Return the expression of the result."""
+    def _returned(self, writer: Writer, leaves: list[Any], shape: TreeSpec) -> str:
+        """Return the expression of the result, and write the lines that change containers among the arguments."""
+        returned = self._tree(writer, leaves, shape)
+        if self.changed:
+            writer.lines.append(f"_r = {returned}")
+            for i, position in enumerate(self.changed, 1):
+                writer.lines.append(f"{writer.bound(refill)}({writer.container(position)}, _r[{i}])")
+            returned = "_r[0]"
+        self.takes_containers = writer.takes_containers
+        if self.takes_containers:
+            aliases = writer.bound(self.containers.aliases())
+            writer.guards.append(f"if containers.aliases() != {aliases}: return MISS")
+        return returned
+
+    def _tree(self, writer: Writer, leaves: list[Any], shape: TreeSpec) -> str:
+        """Return the expression of a tree of tensors, containers among the arguments, and constants."""
         names, count = [], 0
         for leaf in leaves:
             if isinstance(leaf, Tensor):
                 names.append(f"x{count}")
                 count += 1
+            elif not self.environment.reaches(leaf) and (position := self.containers.position(leaf)) >= 0:
+                names.append(writer.container(position))
             else:
                 names.append(writer.bound(leaf))
         if shape.is_leaf():

@@ -5,7 +5,8 @@ Objects of dataclasses are containers here, in addition to those of ``utils._pyt
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections import OrderedDict, defaultdict, deque
+from collections.abc import Callable, Iterable
 from enum import Enum
 from types import BuiltinFunctionType, EllipsisType, FunctionType, MemberDescriptorType, ModuleType
 
@@ -15,6 +16,7 @@ from candelabra.utils._pytree import TreeSpec, register_pytree_node, tree_flatte
 
 Leaf = Callable[[Any], bool] | None
 
+CHANGEABLE: Final = frozenset((list, dict, OrderedDict, defaultdict, deque))
 CONSTANTS: Final = (*SCALARS, type, ModuleType, Enum, BuiltinFunctionType, EllipsisType)
 """The types of objects that every call may return, since nothing changes them."""
 
@@ -74,10 +76,75 @@ def classes_in(spec: TreeSpec) -> set[type]:
     return here.union(*map(classes_in, spec.children_specs))
 
 
-def is_same(leaves: Sequence[Any], spec: TreeSpec, tree: Any) -> bool:
-    """Return whether a tree still has these leaves and this structure."""
-    now, structure = flattened(tree)
-    return structure == spec and all(a is b for a, b in zip(now, leaves, strict=True))
+# -- containers among the arguments, which a function may return or change -------------------------------------------
+def _content(container: Any) -> list[tuple[Any, Any]]:
+    """Return the keys, positions or names of a container, with what stands there."""
+    if isinstance(container, dict):
+        return list(container.items())
+    if _is_dataclass(container):
+        (_, names), attributes = (found := _flatten(Attributes(container, lambda _: True)))[1], found[0]
+        return list(zip(names, attributes, strict=True))
+    return list(enumerate(container))
+
+
+class Containers:
+    """The lists, dicts, deques and objects of dataclasses among the arguments of a call, from the outside inwards."""
+
+    def __init__(self, args: Iterable[Any], kwargs: dict[str, Any]) -> None:
+        self.found: list[Any] = []
+        for tree in (*args, *kwargs.values()):
+            self._visit(tree)
+        self.before: list[list[tuple[Any, Any]]] = []
+
+    def _visit(self, tree: Any) -> None:
+        if type(tree) in CHANGEABLE or _is_dataclass(tree):
+            self.found.append(tree)
+        elif not isinstance(tree, tuple):
+            return
+        for _, item in _content(tree):
+            self._visit(item)
+
+    def aliases(self) -> tuple[int, ...]:
+        """Return for each container the position at which the same object stands first."""
+        first: dict[int, int] = {}
+        return tuple([first.setdefault(id(container), i) for i, container in enumerate(self.found)])
+
+    def position(self, value: Any) -> int:
+        """Return the position of a container, or -1 for another object."""
+        return next((i for i, container in enumerate(self.found) if container is value), -1)
+
+    def remember(self) -> None:
+        """Remember the contents, for :meth:`changes`."""
+        self.before = [_content(container) for container in self.found]
+
+    def changes(self) -> dict[int, Any]:
+        """Return the present contents of the containers that have changed, as lists and dicts, by position."""
+        found: dict[int, Any] = {}
+        for i, (container, before) in enumerate(zip(self.found, self.before, strict=True)):
+            now = _content(container)
+            if len(now) != len(before) or any(
+                key != old or value is not item for (key, value), (old, item) in zip(now, before, strict=True)
+            ):
+                found[i] = [value for _, value in now] if isinstance(container, (list, deque)) else dict(now)
+        return found
+
+
+def refill(container: Any, content: Any) -> None:
+    """Give a container among the arguments the content that the function has left in it."""
+    if isinstance(container, list):
+        container[:] = content
+    elif isinstance(container, deque):
+        container.clear()
+        container.extend(content)
+    elif isinstance(container, dict):
+        container.clear()
+        container.update(content)
+    else:
+        for name, _ in _content(container):
+            if name not in content:
+                object.__delattr__(container, name)
+        for name, value in content.items():
+            object.__setattr__(container, name, value)
 
 
 def is_constant(value: Any) -> bool:
@@ -89,4 +156,4 @@ def is_constant(value: Any) -> bool:
     return isinstance(value, CONSTANTS)
 
 
-__all__ = ["Attributes", "classes_in", "flattened", "is_constant", "is_same"]
+__all__ = ["Attributes", "Containers", "classes_in", "flattened", "is_constant", "refill"]

@@ -11,7 +11,7 @@ linearize-then-transpose and of PyTorch's AOTAutograd.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from contextlib import contextmanager
 from weakref import ref
 
@@ -19,15 +19,18 @@ from candelabra._annotations import Any, Final, NamedTuple
 from candelabra._autograd.api import grad_up_to
 from candelabra._autograd.filling import filled_like
 from candelabra._autograd.node import RELEASED, Node, Port, changed
+from candelabra._autograd.structure import Structure
 from candelabra._compile.environment import Environment
 from candelabra._compile.recording import Recorder
+from candelabra._dispatch.tracing import tracer_here
 from candelabra._graph.compiling import compile_graph
 from candelabra._graph.packing import with_packed_operands
 from candelabra._graph.passes import simplified
-from candelabra._graph.running import on_list
-from candelabra._graph.structure import Graph, Value
+from candelabra._graph.running import dispatching, on_list
+from candelabra._graph.structure import INPLACE, Graph, Value, mapped
 from candelabra._graph.structure import Node as GraphNode
-from candelabra._keys import AUTOGRAD, NO_GRAD, VIEW, mode, state
+from candelabra._graph.tracing import Tracer
+from candelabra._keys import AUTOGRAD, NO_GRAD, VIEW, active, mode, state
 from candelabra._records.registry import OPERATORS
 from candelabra._tensor import Tensor, wrap
 from candelabra.dtypes import BY_BIT, DTYPE_MASK
@@ -44,6 +47,8 @@ class Derivative(NamedTuple):
     run: Callable[[list[Any]], tuple[Any, ...]]
     """A function of a list of payloads, which releases each of them after its last use."""
     graph: Graph
+    plain: Graph
+    """The graph without packed operands, which a trace of the backward pass repeats."""
     outputs: tuple[Value, ...]
     """The values of the differentiable outputs, each of which has a gradient as an input of the graph."""
     layouts: tuple[Any, ...]
@@ -98,6 +103,20 @@ def has_hooks(outputs: Iterable[Tensor], inputs: Iterable[Tensor]) -> bool:
     return False
 
 
+def leads_to(outputs: Iterable[Tensor], nodes: Set[Any]) -> bool:
+    """Return whether a backward pass from ``outputs`` leads to one of some nodes."""
+    seen: set[Any] = {None}
+    waiting = [tensor._node for tensor in outputs]
+    while waiting:
+        node = waiting.pop()
+        if node in nodes:
+            return True
+        if node not in seen:
+            seen.add(node)
+            waiting += node.edges()  # type: ignore[union-attr]  # None has been seen
+    return False
+
+
 def trace_backward(recorder: Recorder, outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -> Derivative | None:
     """Trace the backward pass from ``outputs`` to ``inputs``, after the call; None if the trace breaks.
 
@@ -124,10 +143,11 @@ def trace_backward(recorder: Recorder, outputs: Sequence[Tensor], inputs: Sequen
     found: list[Any] = list(dict.fromkeys(v for v in results if v is not None))
     starts: list[Any] = [v for v in values if v is not None]
     saved, again = cut(forward, nodes, found, starts)
-    graph = with_packed_operands(simplified(Graph([*starts, *saved], [*again, *nodes], found)))
+    plain = simplified(Graph([*starts, *saved], [*again, *nodes], found))
+    graph = with_packed_operands(plain)
     constants = tuple([tensor._payload for tensor in graph.captured.values()])
     return Derivative(
-        _with_constants(on_list(compile_graph(graph)), constants), graph,
+        _with_constants(on_list(compile_graph(graph)), constants), graph, plain,
         tuple([recorder.payloads[t._payload] for t in outputs]),
         tuple([(v.spec.strides, v.spec.offset) for v in starts]),
         tuple(saved),
@@ -159,6 +179,25 @@ def _with_constants(run: Callable[[list[Any]], tuple[Any, ...]], constants: tupl
         return run(payloads)
 
     return call if constants else run
+
+
+def replayed(graph: Graph, payloads: Sequence[Any], tracer: Tracer) -> list[Any]:
+    """Run a graph node by node while ``tracer`` records, and return its outputs."""
+    found: dict[Value, Any] = {}
+    constants = [tensor._payload for tensor in graph.captured.values()]
+    for value, payload in zip(graph.inputs, (*payloads, *constants), strict=True):
+        found[value] = payload
+        if value.spec is not None:
+            tracer.meet([wrap(payload, value.spec.instance.keys_for(value.spec.dtype))])
+    for node in graph.nodes:
+        kernel = node.kernel or dispatching(node)
+        args = [mapped(argument, found.__getitem__) for argument in node.args]
+        spec = (*node.results, *node.operands)[0].spec
+        assert spec is not None
+        out = tracer.run(node.op, node.form, kernel, tuple(args), spec.instance)
+        results = [found[before] for before in node.operands[:1]] if node.form == INPLACE else out
+        found.update(zip(node.results, results if len(node.results) > 1 or node.form == INPLACE else [out]))
+    return [found[value] for value in graph.outputs]
 
 
 def freed(recorder: Recorder, outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -> list[bool]:
@@ -299,7 +338,8 @@ class CompiledNode(Node):
         payloads = [*(self._payload(i, one, arrived) for i, one in enumerate(arrived)), *saved]
         if last:
             self.saved = saved = RELEASED
-        found = derivative.run(payloads)
+        tracer = tracer_here() if active else None
+        found = derivative.run(payloads) if tracer is None else replayed(derivative.plain, payloads, tracer)
         results = [
             None if place < 0 else wrap(found[place], keys)
             for place, keys in zip(derivative.places, derivative.keys, strict=True)
@@ -345,6 +385,21 @@ class CompiledNode(Node):
         if g._layout() != self.derivative.layouts[position]:
             g = OPERATORS["clone"].canonical(g)
         return g._payload
+
+    def describe(self, to: Structure) -> None:
+        """Add the backward graph, and the payloads that the node has saved for it."""
+        if self.saved is RELEASED:
+            RELEASED.unpack()  # raises
+        assert self.derivative is not None
+        self._check(self.versions)
+        to.same(self.derivative)
+        cells = {id(tensor._payload): tensor._counter for _, _, tensor in self.versions}
+        for value, payload in zip(self.derivative.saved, self.saved, strict=True):
+            if value.spec is None:
+                to.refuse("a number of a compiled call")
+            else:
+                cell = cells.get(id(payload), [0])
+                to.payload(payload, cell, value.spec.instance.keys_for(value.spec.dtype))
 
     def release(self) -> None:
         self.saved = RELEASED

@@ -14,8 +14,9 @@ import sys
 import sysconfig
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
+from dis import get_instructions
 from enum import EnumType
-from functools import partial
+from functools import lru_cache, partial
 from io import IOBase
 from types import CodeType, FunctionType, MethodType, ModuleType
 
@@ -51,12 +52,18 @@ def differs(now: Any, then: Any) -> bool:
 class Environment:
     """The guards of the objects that some roots lead to, and the tensors among them."""
 
-    def __init__(self) -> None:
-        self.scope: dict[str, Any] = {"differs": differs}
+    def __init__(self, replaced: frozenset[str] = frozenset()) -> None:
+        self.scope: dict[str, Any] = {"differs": differs, "Tensor": Tensor}
         self.lines: list[str] = []
         self.reasons: list[tuple[str, str]] = []
         """For each guard the expression and what it reads, in the user's terms."""
         self.tensors: dict[int, Tensor] = {}
+        self.replaced = replaced
+        """What names tensors that other ones replace from call to call."""
+        self.inputs: dict[int, tuple[str, Tensor]] = {}
+        """The tensors that each call reads anew, with the expressions: replaced ones, and results of operators."""
+        self._captured: list[tuple[str, Tensor, str]] = []
+        """The other tensors, with what they were read by, and their names in messages."""
         self._seen: dict[int, Any] = {}
         self._seen_classes: dict[int, type] = {}
 
@@ -104,12 +111,41 @@ class Environment:
                 return where
         return None
 
+    def replaced_tensors(self) -> frozenset[str]:
+        """Return what names another tensor now."""
+        found = set(self.replaced)
+        for read, tensor, where in self._captured:
+            try:
+                now = eval(read, self.scope)
+            except (AttributeError, IndexError, KeyError, ValueError):
+                continue
+            if now is not tensor and type(now) is type(tensor):
+                found.add(where)
+        return frozenset(found)
+
     # -- walking ------------------------------------------------------------------------------------------------------
+    def _tensor(self, read: str, tensor: Tensor, where: str) -> bool:
+        """Return whether each call reads a tensor anew, instead of comparing its identity."""
+        known = self.inputs.get(id(tensor))
+        if known is not None:
+            self._guard(f"{read} is not {known[0]}", where)
+            return True
+        node = tensor._node
+        if id(tensor) in self._seen or not ((node is not None and not node.is_leaf) or where in self.replaced):
+            self._captured.append((read, tensor, where))
+            return False
+        self.inputs[id(tensor)] = read, tensor
+        self._seen[id(tensor)] = self.tensors[id(tensor)] = tensor
+        self.reasons.append((f"type({read}) is not {self._name(type(tensor))}", where))
+        return True
+
     def value(self, read: str, value: Any, where: str) -> None:
         """Guard what the expression ``read`` yields now."""
         if isinstance(value, SCALARS):
             known = self._name(value)
             self._guard(f"{read} is not {known} and differs({read}, {known})", where)
+            return
+        if isinstance(value, Tensor) and self._tensor(read, value, where):
             return
         known = self._name(value)
         self._guard(f"{read} is not {known}", where)
@@ -219,9 +255,8 @@ class Environment:
         for name, default in (function.__kwdefaults__ or {}).items():
             read = f"{self._name(function)}.__kwdefaults__[{name!r}]"
             self.value(read, default, f"a default of {function.__name__}")
-        names = set(names_in(code))
-        table = self._name(function.__globals__)
-        for name in sorted(names & function.__globals__.keys()):
+        names, table = set(names_in(code)), self._name(function.__globals__)
+        for name in sorted(globals_in(code) & function.__globals__.keys()):
             content = function.__globals__[name]
             self.value(f"{table}[{name!r}]", content, f"the global {name!r}")
             if isinstance(content, ModuleType) and is_user_code(content.__name__):
@@ -268,9 +303,20 @@ def names_in(code: CodeType) -> Iterator[str]:
             yield from names_in(constant)
 
 
-def environment_of(roots: list[tuple[Callable[..., Any], str]]) -> Environment:
-    """Return the environment of functions, modules and other objects, each with its name in messages."""
-    found = Environment()
+@lru_cache(1024)
+def globals_in(code: CodeType) -> frozenset[str]:
+    """Return the names in a code object, and in those inside it, that are those of globals and not of attributes."""
+    found = {i.argval for i in get_instructions(code) if i.opname.endswith(("_GLOBAL", "_NAME"))}
+    inside = [globals_in(constant) for constant in code.co_consts if isinstance(constant, CodeType)]
+    return frozenset(found).union(*inside)
+
+
+def environment_of(roots: list[tuple[Callable[..., Any], str]], replaced: frozenset[str] = frozenset()) -> Environment:
+    """Return the environment of functions, modules and other objects, each with its name in messages.
+
+    ``replaced``: what names other tensors from call to call, see :meth:`Environment.replaced_tensors`.
+    """
+    found = Environment(replaced)
     for root, where in roots:
         found.visit(root, found._name(root), where)
     return found

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from candelabra._annotations import Any, Final
 from candelabra._codegen.source import build_once, indent
 from candelabra._compile.environment import SCALARS, Environment, differs
+from candelabra._compile.outer_graphs import has_hooks
 from candelabra._compile.recording import Advanced, Effect, GradientSet, Recorder, Replaced, Segment
 from candelabra._compile.results import Alias, New, Result, Same, Viewed, ViewOfResult, replay
 from candelabra._device import _default as default_device
@@ -27,12 +28,6 @@ MISS: Final = object()
 """What a compiled call returns if a guard fails."""
 FAILURES: Final = (AttributeError, IndexError, KeyError, TypeError, ValueError)
 """What a guard may raise when an object is not what it was."""
-
-SHARED: Final = (
-    "a result of a compiled function that requires grad and shares its memory with another result cannot be modified "
-    "inplace: write to a clone() of it"
-)
-"""The error of a write whose effect on the derivative of the other result is not recorded."""
 
 
 class Writer:
@@ -51,6 +46,21 @@ class Writer:
         self.tensors: dict[Value, str] = {}
         """The expressions of the tensors from outside."""
         self.environment = environment
+        self.takes_containers = False
+        self.expressions: dict[int, str] = {}
+        """The expressions of tensors by identity: arguments, those that each call reads anew, leaves of graphs."""
+        self.changing: dict[int, Tensor] = {}
+        """The tensors that differ from call to call and are no arguments."""
+        for read, tensor in environment.inputs.values():
+            name = self._read(tensor, read)
+            self.guards.append(f"if {name}.__class__ is not {self.bound(type(tensor))}: return MISS")
+
+    def _read(self, tensor: Tensor, read: str) -> str:
+        """Write the line that reads a tensor, which differs from call to call, and return its name."""
+        name = self.expressions[id(tensor)] = f"i{len(self.expressions)}"
+        self.changing[id(tensor)] = tensor
+        self.guards.append(f"{name} = {read}")
+        return name
 
     def bound(self, value: Any, letter: str = "o") -> str:
         """Return the name of an object."""
@@ -75,13 +85,21 @@ class Writer:
         """Guard a leaf of the arguments: a tensor by its spec, a number by its value, another object by identity."""
         name = f"a{position}"
         if value is not None:
-            first = self.tensors.get(value)
-            if first is not None:
-                self.guards.append(f"if {name} is not {first}: return MISS")
+            same = self.expressions.get(id(leaf))
+            if same is None and id(leaf) in self.environment.tensors:
+                same = self.bound(leaf)
+            if same is not None:  # the function refers to it, too, or it is an argument twice
+                self.guards.append(f"if {name} is not {same}: return MISS")
+            if value in self.tensors and same is not None:
                 return
-            self.tensors[value] = name
+            self.expressions.setdefault(id(leaf), name)
             self.guards.append(f"if {name}.__class__ is not {self.bound(type(leaf))}: return MISS")
+            first = self.names.get(value)
+            self.tensors.setdefault(value, name)
             self._tensor_guard(value, name, leaf)
+            if first is not None:  # two tensors over one payload
+                self.guards.append(f"if {self.names[value]} is not {first}: return MISS")
+                self.names[value] = first
             if leaf._keys & AUTOGRAD and (self.recorder.has_backward or id(leaf) in self.recorder.observed["is_leaf"]):
                 self.guards.append(f"if {name}._node.kind != {leaf._node.kind}: return MISS")
         elif isinstance(leaf, SCALARS):
@@ -96,9 +114,46 @@ class Writer:
             name = f"t{len(self.tensors)}"
             self.guards.append(f"{name} = {self._outside(gradient_of)}._grad")
         else:
-            name = self.bound(tensor)
+            name = self.expressions.get(id(tensor)) or self.bound(tensor)
         self.tensors[value] = name
         self._tensor_guard(value, name, tensor)
+
+    def outer_graphs(self) -> None:
+        """Guard the structure of the graphs from before the call, and read their leaves."""
+        self.graphs: list[tuple[str, str]] = []
+        """For each of them the names of what compares it, and of the structure in the call."""
+        outer, known = self.recorder.outer, dict(self.expressions)
+        for graph in outer.graphs:
+            match, found = self.bound(graph.match()), f"w{len(self.graphs)}"
+            self.graphs.append((match, found))
+            roots = ", ".join(self._outside(root) for root in graph.roots)
+            self.guards += [f"{found} = {match}({roots})", f"if {found} is None: return MISS"]
+        anonymous: list[str] = []
+        for graph, position, leaf in outer.leaves():
+            read = f"{self.graphs[graph][1]}.leaves[{position}]"
+            if self.is_named(leaf):
+                self.guards.append(f"if {read} is not {self._outside(leaf)}: return MISS")
+            else:
+                anonymous.append(self._read(leaf, read))
+        others = [name for key, name in known.items() if key in self.recorder.leaves]
+        others += [self._outside(leaf) for key, leaf in self.recorder.leaves.items() if key not in self.expressions]
+        if anonymous and others:
+            left, right = (", ".join(f"id({name})" for name in names) for names in (anonymous, others))
+            self.guards.append(f"if not {{{left}}}.isdisjoint(({right},)): return MISS")
+
+    def saved(self, value: Value) -> None:
+        """Read what a node from before the call has saved, or guard that it is a tensor that is known otherwise."""
+        graph, position = self.recorder.outer.values[value]
+        read = f"{self.graphs[graph][1]}.payloads[{position}]"
+        if value in self.names:
+            self.guards.append(f"if {read} is not {self.names[value]}: return MISS")
+        else:
+            self.names[value] = f"p{len(self.names)}"
+            self.guards.append(f"{self.names[value]} = {read}")
+
+    def release_outer_graphs(self) -> None:
+        """Write the lines that release the nodes whose backward pass the function runs for the last time."""
+        self.lines += [f"{match}.release({found})" for match, found in self.graphs]
 
     def _tensor_guard(self, value: Value, name: str, tensor: Tensor) -> None:
         spec, payload = value.spec, f"p{len(self.names)}"
@@ -123,11 +178,14 @@ class Writer:
 
     def separate(self, written: Sequence[Value], others: Sequence[Value]) -> None:
         """Guard that tensors whose memory is written share it with none of the others."""
-        targets = {value.memory: self.tensors[value] for value in written}
-        rest = {value.memory: self.tensors[value] for value in others if value.memory not in targets}
+        targets = {value.memory: f"{self.tensors[value]}._counter" for value in written}
+        rest = {value.memory: f"{self.tensors[value]}._counter" for value in others if value.memory not in targets}
+        for value, (graph, position) in self.recorder.outer.values.items():
+            if value.memory not in targets and value.memory not in rest:
+                rest[value.memory] = f"{self.graphs[graph][1]}.cells[{position}]"
         if len(targets) + len(rest) < 2:
             return
-        cells, seen = (", ".join(f"id({name}._counter)" for name in each.values()) for each in (targets, rest))
+        cells, seen = (", ".join(f"id({cell})" for cell in each.values()) for each in (targets, rest))
         self.guards.append(f"_w = {{{cells}}}")
         self.guards.append(
             f"if len(_w) != {len(targets)} or not _w.isdisjoint(({seen},)): return MISS"
@@ -136,10 +194,18 @@ class Writer:
         )
 
     def gradients(self, leaves: Sequence[tuple[Tensor, bool]]) -> None:
-        """Guard which leaves have gradients, and that they have no hooks: a backward pass inside would run them."""
+        """Guard which leaves have gradients."""
         for tensor, has in leaves:
+            self.guards.append(f"if ({self._outside(tensor)}._grad is None) is {has}: return MISS")
+
+    def hooks(self) -> None:
+        """Guard the hooks of the leaves to which a backward pass of the function leads."""
+        for tensor, expected in self.recorder.outer.hooked.values():
             name = self._outside(tensor)
-            self.guards.append(f"if ({name}._grad is None) is {has} or {name}._node.hooks is not None: return MISS")
+            if expected:
+                self.guards.append(f"if not {self.bound(has_hooks)}({name}, {expected}): return MISS")
+            else:
+                self.guards.append(f"if {name}._node.hooks is not None: return MISS")
 
     # -- the call -----------------------------------------------------------------------------------------------------
     def segment(
@@ -167,9 +233,7 @@ class Writer:
                 self.names[value] = self.bound(graph.captured[value]._payload)
             if value not in self.names:  # a tensor from outside that is read again after a host call
                 self.names[value] = f"p{len(self.names)}"
-                leaf = self.recorder.gradient_of.get(value)
-                read = f"{self._outside(leaf)}._grad" if leaf else self._outside(self.recorder.external[value])
-                self.lines.append(f"{self.names[value]} = {read}._payload")
+                self.lines.append(f"{self.names[value]} = {self._again(value)}")
         for node in graph.prepared:
             self._prepare(node)
         if segment.nodes:
@@ -216,8 +280,25 @@ class Writer:
             self.lines += self.wrapped("_g", self.names[effect.value], effect.keys)
             self.lines.append(f"{tensor}._grad = _g")
 
+    def _again(self, value: Value) -> str:
+        """Return the expression of the payload of a tensor from outside after a host call."""
+        leaf, tensor = self.recorder.gradient_of.get(value), self.recorder.external[value]
+        if leaf is not None:
+            return f"{self._outside(leaf)}._grad._payload"
+        if value in self.recorder.outer.values and not self.is_named(tensor):
+            graph, position = self.recorder.outer.values[value]
+            return f"{self.graphs[graph][1]}.payloads[{position}]"
+        return f"{self._outside(tensor)}._payload"
+
+    def is_named(self, tensor: Tensor) -> bool:
+        """Return whether a tensor is an argument, or one that the function refers to."""
+        outside = (self.expressions, self.environment.tensors, self.recorder.outer.named)
+        return any(id(tensor) in known for known in outside)
+
     def _outside(self, tensor: Tensor) -> str:
         """Return the expression of a tensor from outside: an argument of this call, or a captured one."""
+        if id(tensor) in self.expressions:
+            return self.expressions[id(tensor)]
         for value, name in self.tensors.items():
             if self.recorder.external.get(value) is tensor:
                 return name
@@ -253,27 +334,28 @@ class Writer:
             self.lines += self.wrapped(name, self.names[result.value], result.keys, result.version)
             if isinstance(result, New) and result.shares >= 0:
                 self.lines.append(f"{name}._counter = x{result.shares}._counter")
+            if isinstance(result, New) and result.refused is not None:
+                self.lines.append(f"{name}.__dict__['_inplace_refused'] = {self.bound(result.refused)}")
 
-    def refuse_writes(self, results: Sequence[Result]) -> None:
-        """Write lines that forbid writes to results that require grad and share their memory with each other.
+    def leaf(self, position: int, gradient: int) -> None:
+        """Write the line that makes a result a leaf that requires grad, and gives it its gradient."""
+        self.lines.append(f"x{position}.requires_grad_()")
+        if gradient >= 0:
+            self.lines.append(f"x{position}._grad = x{gradient}")
 
-        As views of one tensor in an eager call, a write to one of them would change the derivative of the others.
-        """
-        sharing: dict[int, list[int]] = {}
-        for position, result in enumerate(results):
-            if isinstance(result, New) and result.differentiable:
-                sharing.setdefault(position if result.shares < 0 else result.shares, []).append(position)
-        for positions in sharing.values():
-            for position in positions if len(positions) > 1 else ():
-                self.lines.append(f"x{position}.__dict__['_inplace_refused'] = {self.bound(SHARED)}")
+    def container(self, position: int) -> str:
+        """Return the expression of a container among the arguments."""
+        self.takes_containers = True
+        return f"containers.found[{position}]"
 
-    def function(self, count: int, returned: str) -> Callable[..., Any]:
-        """Return the function of ``count`` leaves that returns the expression ``returned``."""
+    def function(self, count: int, returned: str, takes_containers: bool) -> Callable[..., Any]:
+        """Return the function of ``count`` leaves, and of the containers, that returns the expression ``returned``."""
         lines = [
             "try:", *indent([*self.guards, *self.environment.lines]), "except FAILURES: return MISS", *self.lines,
             f"return {returned}",
         ]  # fmt: skip
-        return build_once("compiled", ", ".join(f"a{i}" for i in range(count)), lines, self.scope, "compiled call")
+        parameters = [*(f"a{i}" for i in range(count)), *(["containers"] if takes_containers else [])]
+        return build_once("compiled", ", ".join(parameters), lines, self.scope, "compiled call")
 
 
 def written_outside(recorder: Recorder) -> list[Value]:

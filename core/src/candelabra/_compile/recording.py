@@ -8,9 +8,11 @@ function that runs as Python at every call, such as an optimizer's step.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from weakref import ref
+from weakref import WeakSet, ref
 
-from candelabra._annotations import Any, NamedTuple, TypeVar
+from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from candelabra._autograd.engine import running
+from candelabra._compile.outer_graphs import OuterGraphs
 from candelabra._device import instance_of_key
 from candelabra._dispatch.tracing import RunTimeFloat
 from candelabra._graph.structure import Graph, Node, Value
@@ -18,6 +20,9 @@ from candelabra._graph.tracing import GeneratorDraw, Tracer, untraced
 from candelabra._keys import AUTOGRAD, VIEW
 from candelabra._tensor import Tensor
 from candelabra.utils._pytree import tree_flatten
+
+if TYPE_CHECKING:
+    from candelabra._compile.environment import Environment
 
 T = TypeVar("T")
 
@@ -114,8 +119,11 @@ class Recorder(Tracer):
 
     repeats = True
 
-    def __init__(self, strict: bool, leaves: Iterable[Tensor]) -> None:
+    def __init__(self, strict: bool, leaves: Sequence[Tensor], environment: Environment | None = None) -> None:
         super().__init__(strict)
+        self.outer = OuterGraphs(self, environment, leaves)
+        self.made_leaves: WeakSet[Any] = WeakSet()
+        """The nodes of the leaves that the function creates."""
         self.segments: list[Segment] = []
         self.leaves: dict[int, Tensor] = {}
         self.gradients: dict[int, ref[Tensor] | None] = {}
@@ -137,35 +145,47 @@ class Recorder(Tracer):
         for tensor in leaves:
             self.watch(tensor)
 
-    def starts_backward(self, nodes: Iterable[Any]) -> None:
-        """Note a backward pass into the leaves among ``nodes``: their gradients have to be watched."""
-        self.has_backward = True
-        for node in nodes:
-            if node.hooks is not None:
-                self.note_break("a hook runs in the backward pass")
-            owner = node.owner() if node.is_leaf else None
-            if owner is not None and id(owner) not in self.leaves:
-                self.note_break("a backward pass leads to a tensor that the function does not refer to")
+    def starts_backward(self, nodes: Iterable[Any], keep_graph: bool, accumulates: bool) -> None:
+        """Note a backward pass: the gradients of its leaves have to be watched, and graphs from before the call."""
+        if not self.rehearses:
+            self.has_backward |= accumulates
+            self.outer.enter(nodes, keep_graph, accumulates)
+
+    def makes_leaf(self, node: Any) -> None:
+        self.made_leaves.add(node)
 
     def observe(self, tensor: Tensor, attribute: str) -> None:
         self.observed[attribute].add(id(tensor))
+        self.watch(tensor)
+        if running.one is None:
+            self.outer.name((tensor,))
 
     def watch(self, tensor: Tensor) -> None:
         """Watch the gradient of a tensor."""
         node = tensor._node
-        if id(tensor) not in self.leaves and tensor._keys & AUTOGRAD and node is not None and node.is_leaf:
+        if node is None or not node.is_leaf or node in self.made_leaves:
+            return
+        if id(tensor) not in self.leaves and tensor._keys & AUTOGRAD:
             self.leaves[id(tensor)] = tensor
             grad = gradient_of(tensor)
             self.gradients[id(tensor)] = _reference(grad)
             self.had_gradient[id(tensor)] = grad is not None
 
+    def meet(self, args: Sequence[Any]) -> None:
+        super().meet(args)
+        if self.outer.graphs and running.one is None:
+            self.outer.name(args)
+
     def value_of(self, tensor: Tensor) -> Value | None:
         known = tensor._payload in self.payloads
+        if not known:  # a saved value may be a handle of a tensor that the function refers to
+            tensor = self.outer.tensor_of(tensor)
         value = super().value_of(tensor)
         if not known and value is not None:
             cell = tensor._counter
             self._starts[value] = _Start(tensor, tensor._payload, cell, cell[0], tensor._node, tensor._keys)
             self.watch(tensor)
+            self.outer.meet(value, tensor._payload)
             leaf = next((leaf for leaf in self.leaves.values() if gradient_of(leaf) is tensor), None)
             if leaf is not None:
                 self.gradient_of[value] = leaf

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from candelabra._annotations import Any, NamedTuple
 from candelabra._autograd.views import chain_of, is_cut
 from candelabra._compile.recording import Recorder
@@ -25,15 +27,19 @@ class Viewed(NamedTuple):
 
 
 class Alias(NamedTuple):
-    """The result is another tensor over the memory of one from outside, with its version counter: ``x.detach()``."""
+    """The result is another tensor over the memory of one from outside, with its version counter: ``x.detach()``.
+    ``leaf``: as of :class:`New`.
+    """
 
     value: Value
     keys: int
+    leaf: int | None = None
 
 
 class New(NamedTuple):
     """The result is a new tensor. ``shares``: the position of an earlier result with the same memory, or -1.
-    ``differentiable``: it requires grad.
+    ``differentiable``: it requires grad. ``leaf``: if it is a leaf that the function has created, the position of its
+    gradient among the results, or -1.
     """
 
     value: Value
@@ -41,6 +47,9 @@ class New(NamedTuple):
     shares: int
     differentiable: bool
     version: int = 0
+    leaf: int | None = None
+    refused: str | None = None
+    """Why writes to it are errors, as to views that a custom operator returns."""
 
 
 class ViewOfResult(NamedTuple):
@@ -51,6 +60,27 @@ class ViewOfResult(NamedTuple):
 
 
 Result = Same | Viewed | Alias | New | ViewOfResult
+
+
+def hidden_results(tensors: list[Tensor], recorder: Recorder) -> list[Tensor]:
+    """Return the tensors that the program has to create besides the results.
+
+    These are the gradients of leaves that the function has created, and tensors of which several results are views: a
+    write to one of these changes the others, and their derivatives.
+    """
+    known = {id(tensor): tensor for tensor in (*recorder.external.values(), *tensors)}
+    hidden: dict[int, Tensor] = {}
+    views = Counter(id(tensor._base) for tensor in tensors if tensor._keys & VIEW and tensor._node is not None)
+    for tensor in tensors:
+        others = [tensor._grad] if _is_made_leaf(tensor, recorder) and tensor._grad is not None else []
+        if tensor._keys & VIEW and views[id(tensor._base)] > 1:
+            others.append(tensor._base)
+        hidden.update({id(other): other for other in others if id(other) not in known})
+    return list(hidden.values())
+
+
+def _is_made_leaf(tensor: Tensor, recorder: Recorder) -> bool:
+    return tensor._node in recorder.made_leaves
 
 
 def results_of(tensors: list[Tensor], recorder: Recorder) -> list[Result]:
@@ -67,7 +97,7 @@ def results_of(tensors: list[Tensor], recorder: Recorder) -> list[Result]:
         elif _is_view_of(tensor, first) and id(tensor._base) not in objects:
             found.append(ViewOfResult(first[id(tensor._base)], chain_of(tensor)))
         else:
-            found.append(_result(tensor, objects, cells, recorder, earlier))
+            found.append(_result(tensor, objects, cells, recorder, earlier, first))
             earlier.append((position, tensor))
     return found
 
@@ -86,6 +116,7 @@ def _result(
     cells: dict[int, Value],
     recorder: Recorder,
     earlier: list[tuple[int, Tensor]],
+    positions: dict[int, int],
 ) -> Result:
     """Return how to make a tensor that is no view of a result. ``earlier``: those before it, with their positions."""
     if id(tensor) in objects:
@@ -96,16 +127,18 @@ def _result(
     if value is None or type(tensor) is not Tensor:
         recorder.note_break(f"the function returns a {type(tensor).__name__}, which is no plain tensor of a device")
         return New(Value(None), 0, -1, False)
-    keys, differentiable = tensor._keys & ~(AUTOGRAD | VIEW), tensor._node is not None
+    keys, differentiable, leaf = tensor._keys & ~(AUTOGRAD | VIEW), tensor._node is not None, None
+    if _is_made_leaf(tensor, recorder):
+        differentiable, leaf = False, positions.get(id(tensor._grad), -1)
     if recorder.external.get(value) is tensor:  # a tensor from outside that no kernel has read
         return Same(value)
     outside = cells.get(id(tensor._counter), value if value in recorder.external else None)
     if outside is not None:
         if differentiable or tensor._payload is not recorder.external[outside]._payload:
             recorder.note_break("the function returns a part of a tensor from outside that is no view of it")
-        return Alias(outside, keys)
+        return Alias(outside, keys, leaf)
     shares = next((i for i, other in earlier if other._counter is tensor._counter), -1)
-    return New(value, keys, shares, differentiable, tensor._counter[0])
+    return New(value, keys, shares, differentiable, tensor._counter[0], leaf, tensor._inplace_refused)
 
 
 def replay(base: Tensor, chain: list[tuple[Any, tuple[Any, ...]]]) -> Tensor:
@@ -115,4 +148,4 @@ def replay(base: Tensor, chain: list[tuple[Any, tuple[Any, ...]]]) -> Tensor:
     return base
 
 
-__all__ = ["Alias", "New", "Result", "Same", "ViewOfResult", "Viewed", "replay", "results_of"]
+__all__ = ["Alias", "New", "Result", "Same", "ViewOfResult", "Viewed", "hidden_results", "replay", "results_of"]

@@ -186,8 +186,11 @@ class Tracer:
             elif isinstance(value, (list, tuple)):
                 self.meet(value)
 
-    def starts_backward(self, nodes: Iterable[Any]) -> None:
-        """Note that a backward pass over ``nodes`` starts that adds gradients to ``.grad``."""
+    def starts_backward(self, nodes: Iterable[Any], keep_graph: bool, accumulates: bool) -> None:
+        """Note that a backward pass over ``nodes`` starts. ``accumulates``: it adds gradients to ``.grad``."""
+
+    def makes_leaf(self, node: Any) -> None:
+        """Note the node of a leaf that the function creates."""
 
     def observe(self, tensor: Tensor, attribute: str) -> None:
         """Note that the function reads ``is_leaf`` or ``grad`` of a tensor."""

@@ -23,6 +23,7 @@ from candelabra._tensor import wrap
 from candelabra.dtypes import BY_BIT, DTYPE_MASK
 
 if TYPE_CHECKING:
+    from candelabra._autograd.structure import Structure
     from candelabra._tensor import Tensor
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -133,6 +134,25 @@ class FunctionNode(Node):
     def release(self) -> None:
         if self.ctx._saved:
             self.ctx._saved = RELEASED
+
+    def describe(self, to: Structure) -> None:
+        """Add the function, its saved tensors, and the attributes of the context, which may be tensors."""
+        ctx = self.ctx
+        to.same(self.function)
+        to.functions.append(self.function)
+        if ctx._saved is RELEASED:
+            RELEASED.unpack()  # raises
+        for saved in ctx._saved:
+            if saved is not None and not isinstance(saved, SavedValue):
+                to.refuse("values that saved_tensors_hooks have packed")
+            tensor, _, version, _ = saved or (None, None, 0, -1)
+            to.tensor(tensor, version, self, "saved tensor")
+        for name, value in vars(ctx).items():
+            if hasattr(value, "_payload"):
+                to.tensor(value, value._counter[0], self, name)
+            elif name not in ("_node", "_saved", "_to_save", "_for_jvp"):
+                to.key.append(name)
+                to.plain(value)
 
     @property
     def saved_tensors(self) -> tuple[Any, ...]:

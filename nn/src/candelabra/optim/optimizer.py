@@ -11,7 +11,7 @@ from itertools import chain
 from typing import Any, Final, TypeAlias
 
 from candelabra import Tensor, enable_grad, no_grad
-from candelabra.library import RemovableHandle, add_hook, outside_graph
+from candelabra.library import RemovableHandle, add_hook, is_compiling, outside_graph
 from candelabra.optim._internal_names import _capturable_doc as _capturable_doc
 from candelabra.optim._internal_names import _default_to_fused_or_foreach as _default_to_fused_or_foreach
 from candelabra.optim._internal_names import _differentiable_doc as _differentiable_doc
@@ -190,12 +190,15 @@ class Optimizer:
         """Remove the gradients of all parameters, or set them to zero."""
         from candelabra.nn.parameter import forget_gradient
 
+        directly = set_to_none and not is_compiling()
         for group in self.param_groups:
             for parameter in group["params"]:
-                if set_to_none:
-                    parameter._grad = None  # not the property, which is a frame for each parameter
+                if directly:
+                    parameter._grad = (
+                        None  # not the property, which is a frame for each parameter, and which traces see
+                    )
                 else:
-                    forget_gradient(parameter, False)
+                    forget_gradient(parameter, set_to_none)
 
     # -- a step -------------------------------------------------------------------------------------------------------
     @_with_hooks

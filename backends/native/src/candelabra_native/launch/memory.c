@@ -3,8 +3,10 @@
 A block is a Python object that exports its bytes. NumPy's arrays over it keep it alive, views too. When the last one is
 gone, the memory of a large block is kept for the next block of its size class: the system would unmap it, and map it,
 page by page, for the next result. A size class is at most an eighth larger than what was asked for. Beyond
-`MOST_OWNED` bytes, kept memory is offered to the system: it takes pages when it has no others, and until then they
-serve the next block without a page fault. Plans take memory while they do not hold the Python lock, so the kept memory
+`MOST_OWNED` bytes, large kept blocks are offered to the system: it takes pages when it has no others, and until then
+they serve the next block without a page fault. Smaller blocks, which have no whole huge pages to offer, have
+`MOST_OWNED` bytes of their own, whatever large ones came before; beyond, those that were not used for longest are freed,
+so that sizes of earlier calls make room for those of later ones. Plans take memory while they do not hold the Python lock, so the kept memory
 has a lock of its own. */
 
 #include "memory.h"
@@ -29,15 +31,19 @@ enum {
     LEAST_HUGE = 1 << 22,
     HUGE_PAGE = 1 << 21,
     CLASSES = 8 * 64,
-    /* At most this part of the machine's memory is kept. */
+    /* At most this part of the machine's memory is kept in large blocks. */
     KEPT_PART = 8
 };
 
-/* Kept memory up to this size remains the process's own. */
+/* Kept memory up to this size, of small blocks and of large ones, remains the process's own. */
 static const size_t MOST_OWNED = (size_t)256 << 20;
 
+/* The head of a kept block. */
 typedef struct Kept {
-    struct Kept *next;
+    struct Kept *next, *previous; /* of its size class, the last one given first */
+    struct Kept *older, *newer;   /* of the small blocks */
+    size_t size;
+    int class;
 } Kept;
 
 typedef struct {
@@ -48,9 +54,10 @@ typedef struct {
     Py_ssize_t length;
 } Block;
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the next two */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the next three lines */
 static Kept *kept[CLASSES];
-static size_t bytes_kept;
+static Kept *oldest, *newest; /* of the small blocks */
+static size_t bytes_small, bytes_large;
 static _Atomic size_t bytes_allocated, bytes_peak;
 static PyTypeObject *block_type;
 static PyObject *out_of_memory; /* the class of errors, MemoryError unless set */
@@ -64,7 +71,7 @@ static int class_of(size_t size, size_t *rounded) {
     return bit * 8 + (int)((*rounded >> (bit - 3)) & 7);
 }
 
-/* The most bytes that are kept. */
+/* The most bytes of large blocks that are kept. */
 static size_t most_kept(void) {
     static size_t most;
     if (!most) {
@@ -82,15 +89,39 @@ static int offer(void *start, size_t size) {
     return last > first && !madvise((void *)first, last - first, MADV_FREE);
 }
 
+static int is_small(size_t size) { return size < LEAST_HUGE; }
+
+/* Adds a block to the kept ones. The caller has the lock. */
+static void link_kept(void *start, size_t size, int class) {
+    Kept *block = start;
+    *block = (Kept){kept[class], NULL, NULL, NULL, size, class};
+    if (block->next) block->next->previous = block;
+    kept[class] = block;
+    *(is_small(size) ? &bytes_small : &bytes_large) += size;
+    if (!is_small(size)) return;
+    block->older = newest;
+    *(newest ? &newest->newer : &oldest) = block;
+    newest = block;
+}
+
+/* Takes a block out of the kept ones. The caller has the lock. */
+static void unlink_kept(Kept *block) {
+    *(block->previous ? &block->previous->next : &kept[block->class]) = block->next;
+    if (block->next) block->next->previous = block->previous;
+    *(is_small(block->size) ? &bytes_small : &bytes_large) -= block->size;
+    if (!is_small(block->size)) return;
+    *(block->older ? &block->older->newer : &oldest) = block->newer;
+    *(block->newer ? &block->newer->older : &newest) = block->older;
+}
+
 static void release_kept(void) {
     pthread_mutex_lock(&lock);
     for (int i = 0; i < CLASSES; ++i)
         while (kept[i]) {
             Kept *first = kept[i];
-            kept[i] = first->next;
+            unlink_kept(first);
             free(first);
         }
-    bytes_kept = 0;
     pthread_mutex_unlock(&lock);
 }
 
@@ -111,30 +142,27 @@ static void *new_memory(size_t size) {
 }
 
 /* Take a block of a class from the kept ones, or return NULL. */
-static void *reused(int class, size_t size) {
+static void *reused(int class) {
     pthread_mutex_lock(&lock);
     Kept *first = kept[class];
-    if (first) {
-        kept[class] = first->next;
-        bytes_kept -= size;
-    }
+    if (first) unlink_kept(first);
     pthread_mutex_unlock(&lock);
     return first;
 }
 
-/* Keep a block for the next of its class. Returns 0 if there is too much kept memory already. */
+/* Keep a block for the next of its class. Returns 0 if there is too much kept memory already, of large blocks. */
 static int keep(void *start, size_t size) {
     size_t rounded;
     int class = class_of(size, &rounded);
     pthread_mutex_lock(&lock);
-    size_t after = bytes_kept + size;
-    int keeps = after <= most_kept() && (after <= MOST_OWNED || offer(start, size));
-    if (keeps) {
-        Kept *first = start;
-        first->next = kept[class];
-        kept[class] = first;
-        bytes_kept = after;
+    size_t after = bytes_large + size;
+    int keeps = is_small(size) || (after <= most_kept() && (after <= MOST_OWNED || offer(start, size)));
+    while (is_small(size) && bytes_small + size > MOST_OWNED) {
+        Kept *block = oldest;
+        unlink_kept(block);
+        free(block);
     }
+    if (keeps) link_kept(start, size, class);
     pthread_mutex_unlock(&lock);
     return keeps;
 }
@@ -144,7 +172,7 @@ void *memory_take(size_t size, size_t *reserved) {
     *reserved = size;
     if (size >= LEAST_KEPT) {
         int class = class_of(size, reserved);
-        start = reused(class, *reserved);
+        start = reused(class);
     }
     if (!start && !(start = new_memory(*reserved ? *reserved : 1))) return NULL;
     size_t now = atomic_fetch_add_explicit(&bytes_allocated, *reserved, memory_order_relaxed) + *reserved;
@@ -237,7 +265,7 @@ static PyObject *address_of(PyObject *module, PyObject *object) {
 static PyObject *statistics(PyObject *module, PyObject *nothing) {
     (void)module, (void)nothing;
     pthread_mutex_lock(&lock);
-    Py_ssize_t held = (Py_ssize_t)bytes_kept;
+    Py_ssize_t held = (Py_ssize_t)(bytes_small + bytes_large);
     pthread_mutex_unlock(&lock);
     Py_ssize_t used = (Py_ssize_t)atomic_load(&bytes_allocated), peak = (Py_ssize_t)atomic_load(&bytes_peak);
     return Py_BuildValue("{s:n,s:n,s:n}", "allocated", used, "reserved", used + held, "peak", peak);
