@@ -46,6 +46,7 @@ from candelabra_clike.templates.convolutions import window_maxima as windows
 from candelabra_clike.templates.copies import flip_triangle, packing
 from candelabra_clike.templates.indexing import argsort, compaction, gather, index_check, scatter, selection, triangles
 from candelabra_clike.templates.indexing.scatter import ScatterForm, ScatterRule
+from candelabra_clike.templates.matmul import dot
 from candelabra_clike.templates.matmul.matmul import TILE_ROWS, micro_tile_for
 from candelabra_clike.templates.pairs import gradient_source, reduction_source
 from candelabra_clike.templates.pairs import packing as pack_points
@@ -204,6 +205,11 @@ def of_pools() -> Iterator[Source]:
             yield pooling.source(pooling.PoolingForm(each, d, rank, 1, adjacent, serial, wide, fixed, dilated, dilated))
 
 
+def of_dots() -> Iterator[Source]:
+    """Products of a vector and the columns of a matrix."""
+    yield from (dot.source(d, rank) for d, rank in product((float32, float64, uint64), range(3)))
+
+
 def of_random_numbers() -> Iterator[Source]:
     """Random numbers of all kinds, with and without float64."""
     for serial, wide, narrow in product(BOTH, repeat=3):
@@ -250,6 +256,7 @@ FAMILIES: dict[str, Any] = {
     "scattering": of_scattering, "compaction": of_compaction, "bags": of_bags, "weights": of_weights,
     "copies": of_copies, "alignments": of_alignments, "random numbers": of_random_numbers, "pairs": of_pairs,
     "pools": of_pools, "attention": of_attention, "recurrences": of_recurrences, "optimizers": of_optimizers,
+    "dots": of_dots,
 }  # fmt: skip
 
 

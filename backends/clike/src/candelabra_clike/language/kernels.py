@@ -269,11 +269,11 @@ class KernelBuilder:
             yield counter
 
     @contextmanager
-    def vectors(self, name: str, start: Operand, stop: Value, lanes: int) -> Iterator[VectorCounter]:
-        """A loop over vectors of a processor, see :mod:`candelabra_clike.language.simd`. It begins one while its first
-        lane is below ``stop``.
+    def vectors(self, name: str, start: Operand, stop: Value, lanes: int, together: int = 1) -> Iterator[VectorCounter]:
+        """A loop over vectors of a processor, or several ``together``, see :mod:`candelabra_clike.language.simd`. It
+        begins an iteration while the first lane is below ``stop``.
         """
-        with self.loop(name, start, stop, lanes) as counter:
+        with self.loop(name, start, stop, lanes * together) as counter:
             yield VectorCounter(counter.type, name, lanes)
 
     @contextmanager

@@ -68,6 +68,11 @@ def counter_of(index: Value) -> VectorCounter | None:
     return counters[0]
 
 
+def lane_of(vector: Variable, lane: int) -> Variable:
+    """Return a lane of a variable."""
+    return Variable(vector.type, f"{vector.name}.s{lane}")
+
+
 def vector_type(type: str, lanes: int) -> str:
     """Return the type of a variable with lanes."""
     return f"{type}x{lanes}"
@@ -111,7 +116,7 @@ def declare_combined(k: KernelBuilder, name: str, vector: Variable, combine: Cal
         combined = k.let(f"{name}_{vector.lanes // 2}", combine(*halves))
         assert isinstance(combined, VectorVariable)
         vector = combined
-    values: list[Value] = [Variable(vector.type, f"{vector.name}.s{lane}") for lane in range(vector.lanes)]
+    values: list[Value] = [lane_of(vector, lane) for lane in range(vector.lanes)]
     while len(values) > 1:
         half = len(values) // 2
         made = [combine(a, b) for a, b in zip(values[:half], values[half:], strict=True)]

@@ -23,7 +23,7 @@ LONG = 8
 """The elements of a row of a window from which serial devices find the maximum without branches, before its index."""
 
 Bounds: TypeAlias = Sequence[tuple[Value, Value]]
-"""The bounds of a window along each dim: its first position, and the one after its last."""
+"""The first position of a window along each dim, and its length."""
 
 
 class WindowForm(NamedTuple):
@@ -85,7 +85,8 @@ class WindowMaxima:
         """Declare the bounds of window ``o`` along a dim."""
         k, n, m = self.kernel, self.sizes[d], self.windows[d]
         if not self.form.placed:
-            return k.let(f"lo{d}", o * n // m), k.let(f"hi{d}", ((o + 1) * n + m - 1) // m)
+            low = k.let(f"low{d}", o * n // m)
+            return low, k.let(f"length{d}", ((o + 1) * n + m - 1) // m - low)
         at = self.number * sum(self.windows[1:], start=self.windows[0]) + sum(self.windows[:d], start=o)
         start, last = k.let(f"start{d}", self.starts[self.starts_at + at]), n - self.lengths[d]
         outside = k.let(f"outside{d}", cast("u64", start) > last)
@@ -93,19 +94,18 @@ class WindowMaxima:
             self.errors.note(start)
             k.assign(self.dim, d)
             k.assign(self.limit, last + 1)
-        low = k.let(f"lo{d}", select(outside, 0, cast(INDEX, start)))
-        return low, k.let(f"hi{d}", low + self.lengths[d])
+        return k.let(f"low{d}", select(outside, 0, cast(INDEX, start))), self.lengths[d]
 
     def _window(self, to: Value, o: Value) -> None:
         """Store element ``to``: the first of the largest elements of a window, or the last NaN."""
         k, bounds = self.kernel, [*self.outer, self._bounds(self.form.rank - 1, o)]
         found = k.variable("found", flat_index([low for low, _ in bounds], self.sizes))
-        best, length = k.variable("best", self.plane[found]), k.let("length", bounds[-1][1] - bounds[-1][0])
-        with k.when(length < LONG) if self.form.serial else k.block():
-            self._short_rows(bounds, length, best, found)
+        best = k.variable("best", self.plane[found])
+        with k.when(bounds[-1][1] < LONG) if self.form.serial else k.block():
+            self._short_rows(bounds, best, found)
         if self.form.serial:
             with k.otherwise():
-                self._long_rows(bounds, k.let("many", cast("i32", length)), best, found)
+                self._long_rows(bounds, best, found)
         self.out[to] = best
         self.at[to] = cast("i64", found)
 
@@ -114,18 +114,18 @@ class WindowMaxima:
         """Loops over the rows of a window: the number of the first element in the plane."""
         k = self.kernel
         with k.block(), ExitStack() as loops:
-            outer = [loops.enter_context(k.loop(f"i{d}", *each)) for d, each in enumerate(bounds[:-1])]
-            yield k.let("first", flat_index([*outer, bounds[-1][0]], self.sizes))
+            each = [k.loop(f"i{d}", low, low + length) for d, (low, length) in enumerate(bounds[:-1])]
+            yield k.let("first", flat_index([*map(loops.enter_context, each), bounds[-1][0]], self.sizes))
 
-    def _short_rows(self, bounds: Bounds, length: Value, best: Variable, index: Variable) -> None:
+    def _short_rows(self, bounds: Bounds, best: Variable, index: Variable) -> None:
         k = self.kernel
-        with self._each_row(bounds) as first, k.loop("i", first, k.let("stop", first + length)) as i:
+        with self._each_row(bounds) as first, k.loop("i", first, k.let("stop", first + bounds[-1][1])) as i:
             v = k.let("v", self.plane[i])
             better = (v > best) | (v != v)
             k.assign_all([best, index], [select(better, v, best), select(better, i, index)])
 
-    def _long_rows(self, bounds: Bounds, many: Value, best: Variable, index: Variable) -> None:
-        k = self.kernel
+    def _long_rows(self, bounds: Bounds, best: Variable, index: Variable) -> None:
+        k, many = self.kernel, cast("i32", bounds[-1][1])
         most = k.variable("most", call("key", best))
         with self._each_row(bounds) as first:
             row = k.pointer("row_here", self.plane, first)
