@@ -134,6 +134,36 @@ def test_indices_are_unsigned_integers_between_those_of_32_and_64_bits() -> None
         M % Variable("i32", "n")
 
 
+def test_loops_with_steps_that_are_numbers_of_the_kernel() -> None:
+    """They may be left, hold for few iterations, or fill an array."""
+    k = KernelBuilder("loops", wide=False)
+    out, (n, step) = k.writes("out", float32), k.per_dim("n", 2)
+    with k.loop("i", k.item, n, step * 2), k.when(out[0] > 0):
+        k.leave()
+    with k.loop("j", 0, cast("i32", n), independent=True, few=True) as j:
+        out[j] = 1
+    k.fill(k.fill(k.array("own", "i64", 4), 4, -1), cast("i32", n), independent=True)
+    assert k.source().body.splitlines() == [
+        "for (INDEX i = GLOBAL_ID; i < n0; i += n1 * 2) {", "if (out[0] > 0) {", "break;", "}", "}",
+        "INDEPENDENT_FEW", "for (i32 j = 0; j < (i32)n0; ++j) {", "out[j] = 1;", "}",
+        "i64 own[4];", "for (i32 filled = 0; filled < 4; ++filled) {", "own[filled] = -1;", "}",
+        "INDEPENDENT", "for (i32 filled = 0; filled < (i32)n0; ++filled) {", "own[filled] = 0;", "}",
+    ]  # fmt: skip
+
+
+def test_variables_are_assigned_together() -> None:
+    """What their values have in common is a constant, whose name is none that they read."""
+    k = KernelBuilder("together", wide=False)
+    x = k.reads("x", float32)
+    best, place, c0 = k.variable("best", x[0]), k.variable("place", k.item), k.let("c0", k.item + 1)
+    better = x[c0] > best
+    k.assign_all([best, place], [select(better, x[c0], best), select(better, c0, place)])
+    assert k.source().body.splitlines()[3:] == [
+        "{", "const u32 c1 = x[c0] > best;", "const f32 new0 = c1 ? x[c0] : best;",
+        "const INDEX new1 = c1 ? c0 : place;", "best = new0;", "place = new1;", "}",
+    ]  # fmt: skip
+
+
 def test_conditions_that_are_computed_in_order() -> None:
     """The second one may read an element that exists only if the first one holds."""
     condition = or_else(and_then(P, Q, R), ~P)
@@ -181,6 +211,11 @@ MISTAKES: dict[str, tuple[Callable[[KernelBuilder, KernelArray, KernelArray], ob
     "point": (
         lambda k, out, x: k.point(k.pointer("p", x), out),
         "the arrays 'p' of f32 and 'out' of f32 differ",
+    ),
+    "step": (lambda k, out, x: k.loop("i", 0, k.item, x[0]).__enter__(), "a loop from INDEX to INDEX by f32: it needs"),
+    "assigned together": (
+        lambda k, out, x: k.assign_all([k.variable("v", x[0]), k.variable("w", x[1])], [0, k.item]),
+        "the variable 'w': expected type f32, got INDEX",
     ),
     "vector": (
         lambda k, out, x: k.vector("v", out, 4).load(k.reads("w", "u8"), k.item),

@@ -42,8 +42,8 @@ def test_dialects_without_shuffles_combine_in_local_memory() -> None:
     """A tree with a barrier for each level."""
     text = combined(16, 1)
     assert "SHUFFLE" not in text
-    assert text.count("BARRIER") == 2
-    assert "shared_total[LOCAL_ID] = shared_total[LOCAL_ID] + shared_total[LOCAL_ID + distance];" in text
+    assert text.count("BARRIER") == 5
+    assert "shared_total[LOCAL_ID] = shared_total[LOCAL_ID] + shared_total[LOCAL_ID + 8];" in text
     assert memory(16, 256, 1) == "LOCAL f64 shared_total[256];\n"
 
 

@@ -11,7 +11,7 @@ from candelabra.dtypes import float16
 from candelabra_clike.language import INDEX, Value, call, constant, select
 from candelabra_clike.language.kernel_arrays import KernelArray
 from candelabra_clike.language.kernels import KernelBuilder
-from candelabra_clike.language.simd import declare_combined
+from candelabra_clike.language.simd import declare_combined, lane_of
 
 
 def test_a_loop_over_vectors_has_the_statements_of_one_over_numbers() -> None:
@@ -31,6 +31,19 @@ def test_a_loop_over_vectors_has_the_statements_of_one_over_numbers() -> None:
         "const f32x16 e = exp_x16(LOAD_X16(f32, row + i) * (scale + 1) - (top > row[1] ? top : 0));",
         "PRIVATE_X16(f32, held + (i)) = e > 0 ? e : top;", "sums = sums + e;",
         "STORE_X16(f32, out + (GLOBAL_ID * n + i), (f32x16)(0));", "}",
+    ]  # fmt: skip
+
+
+def test_several_vectors_of_an_iteration() -> None:
+    """Their elements follow one another, and a lane is a number."""
+    k = KernelBuilder("pairs", wide=False)
+    out, x = k.writes("out", "f64"), k.reads("x", "f64")
+    with k.vectors("i", 0, k.items, lanes=8, together=2) as i:
+        v = k.let("v", x[i] * x[i + 8])
+        out[k.item] = lane_of(v, 3)
+    assert k.source().body.splitlines() == [
+        "for (INDEX i = 0; i < GLOBAL_SIZE; i += 16) {",
+        "const f64x8 v = LOAD_X8(f64, x + i) * LOAD_X8(f64, x + (i + 8));", "out[GLOBAL_ID] = v.s3;", "}",
     ]  # fmt: skip
 
 

@@ -27,22 +27,29 @@ from candelabra_clike.kernels import (
     affine_grids,
     class_losses,
     gamma_numbers,
+    label_margins,
     multinomial,
     optimizers,
     padding,
+    pairs,
     random,
     resampling,
     window_maxima,
 )
 from candelabra_clike.kernels.attention import causal_mask_source
+from candelabra_clike.kernels.distances import NORMS, P_NORM
 from candelabra_clike.language import INDEX, ExpressionError, Variable
 from candelabra_clike.language.kernels import KernelBuilder
 from candelabra_clike.templates import alignments, attention, bags, gate_steps, grid_sampling, recurrences
-from candelabra_clike.templates.convolutions import gathering, scatter_planes
+from candelabra_clike.templates.convolutions import gathering, pooling, scatter_planes
+from candelabra_clike.templates.convolutions import window_maxima as windows
 from candelabra_clike.templates.copies import flip_triangle, packing
 from candelabra_clike.templates.indexing import argsort, compaction, gather, index_check, scatter, selection, triangles
 from candelabra_clike.templates.indexing.scatter import ScatterForm, ScatterRule
+from candelabra_clike.templates.matmul import dot
 from candelabra_clike.templates.matmul.matmul import TILE_ROWS, micro_tile_for
+from candelabra_clike.templates.pairs import gradient_source, reduction_source
+from candelabra_clike.templates.pairs import packing as pack_points
 
 FLOATS = [d for d in ALL if d.category == FLOATING]
 BOTH = (False, True)
@@ -171,6 +178,38 @@ def of_alignments() -> Iterator[Source]:
         yield alignments.posteriors(d)
 
 
+def of_pairs() -> Iterator[Source]:
+    """Distances of all pairs of rows and their gradients, and margins of labels."""
+    gradients = [*pairs.GRADIENTS.values(), pairs.P_GRADIENT]
+    for d, wider, wide in product((float16, float32, float64), BOTH, BOTH):
+        yield pack_points(d, wide)
+        for norm, serial in product((*NORMS.values(), P_NORM), BOTH):
+            yield reduction_source(norm, d, wider, 2, serial, wide)
+        for gradient, coordinates in product((*gradients, pairs.largest_gradient(d)), (None, 1, 4)):
+            yield gradient_source(gradient, d, wider, wide, coordinates)
+        if d is not float16:
+            yield from (label_margins.source(d, gradient, wider, wide) for gradient in BOTH)
+
+
+def of_pools() -> Iterator[Source]:
+    """Maxima and sums of windows, and the gradients of sums."""
+    for d, rank, serial, wide in product((float16, float64, uint8), (1, 2, 3), BOTH, BOTH):
+        for placed in BOTH:
+            if d is not uint8:
+                yield windows.source(windows.WindowForm(d, rank, placed, serial, wide))
+        reductions = [pooling.max_reduction(d, with_index) for with_index in BOTH]
+        reductions += [pooling.sum_reduction(d, adjoint) for adjoint in BOTH]
+        geometry = pooling.PoolingGeometry((3,) * rank, (2,) * rank, (1,) * rank, (1,) * rank)
+        for each, adjacent, dilated in product(reductions, BOTH, BOTH):
+            fixed = geometry if adjacent else None
+            yield pooling.source(pooling.PoolingForm(each, d, rank, 1, adjacent, serial, wide, fixed, dilated, dilated))
+
+
+def of_dots() -> Iterator[Source]:
+    """Products of a vector and the columns of a matrix."""
+    yield from (dot.source(d, rank) for d, rank in product((float32, float64, uint64), range(3)))
+
+
 def of_random_numbers() -> Iterator[Source]:
     """Random numbers of all kinds, with and without float64."""
     for serial, wide, narrow in product(BOTH, repeat=3):
@@ -215,8 +254,9 @@ def of_optimizers() -> Iterator[Source]:
 FAMILIES: dict[str, Any] = {
     "class losses": of_class_losses, "grids": of_grids, "sorting": of_sorting, "gathering": of_gathering,
     "scattering": of_scattering, "compaction": of_compaction, "bags": of_bags, "weights": of_weights,
-    "copies": of_copies, "alignments": of_alignments, "random numbers": of_random_numbers,
-    "attention": of_attention, "recurrences": of_recurrences, "optimizers": of_optimizers,
+    "copies": of_copies, "alignments": of_alignments, "random numbers": of_random_numbers, "pairs": of_pairs,
+    "pools": of_pools, "attention": of_attention, "recurrences": of_recurrences, "optimizers": of_optimizers,
+    "dots": of_dots,
 }  # fmt: skip
 
 

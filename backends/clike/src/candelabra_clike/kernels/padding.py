@@ -70,7 +70,7 @@ def source(serial: bool, d: dtype, dims: int, mode: str, wide: bool) -> Source:
     k = KernelBuilder(f"pad_{mode}_{memory}_{dims}", wide)
     out, x = k.writes("out", memory), k.reads("x", memory)
     x_at, rows, per_item, plane = k.numbers("x_at", "rows", "per_item", "plane")
-    sizes, before, padded = (k.numbers(*[f"{n}{d}" for d in range(dims)]) for n in ("size", "before", "padded"))
+    sizes, before, padded = (k.per_dim(n, dims) for n in ("size", "before", "padded"))
 
     def origin(p: Value, dim: int) -> Value:
         return ORIGINS[mode](p, before[dim], sizes[dim])

@@ -15,7 +15,7 @@ from candelabra_clike.kernels.distances import NORMS, P_NORM, absolute_differenc
 from candelabra_clike.kernels.reductions import DtypeSpecialized
 from candelabra_clike.language import Value, call, constant, round_to, select
 from candelabra_clike.layouts import WIDE
-from candelabra_clike.templates.pairs import LANES, PairGradient, PairReduction, packing
+from candelabra_clike.templates.pairs import LANES, PairGradient, gradient_source, packing, reduction_source
 from candelabra_clike.templates.reduction_dims import max_offset
 from candelabra_clike.types import CTYPES
 
@@ -61,10 +61,8 @@ class PairPlan(NamedTuple):
     pack: Launch | None
     """The kernel that packs the points first, if there are several work-items."""
     blocks: int
-    packed: int
-    """The bytes of the packed points."""
-    scratch: int
-    """The bytes of scratch memory, or 0 if the kernel needs none."""
+    memory: int
+    """The bytes of the packed points, and of the scratch memory behind them."""
     layout: tuple[int, ...]
     numbers: tuple[float, ...]
     max_offset: int
@@ -86,17 +84,18 @@ def planned(
     if gradient:
         program = _gradient(d, p)
         stripe, numbers, scratch = LANES, program.numbers, program.scratch * points * value
-        source = program.source(d, traits.float64, wide, (1 if numbers else few) if traits.serial else None)
+        together = (1 if numbers else few) if traits.serial else None
+        source = gradient_source(program, d, traits.float64, wide, together)
     else:
         norm = NORMS.get(p, P_NORM)
         stripe, numbers = 1 if norm.numbers else few // len(norm.passes), norm.numbers
-        source = PairReduction(norm, d, traits.float64, stripe).source(traits.serial, wide)
+        source = reduction_source(norm, d, traits.float64, stripe, traits.serial, wide)
     items = min(-(-points // stripe), items)
     pack = engine.compile(packing(d, wide)) if items > 1 or not traits.serial else None
     if not traits.serial:
         items, scratch = points * depth if gradient else pairs, 0
     return PairPlan(
-        engine.compile(source), items, pack, blocks, blocks * LANES * depth * value or 1, items * scratch,
+        engine.compile(source), items, pack, blocks, blocks * LANES * depth * value + items * scratch or 1,
         (*strides, *shape), (p,) * numbers, far,
     )  # fmt: skip
 
@@ -112,14 +111,10 @@ def _run(x: StridedArray, p: float, shape: Shape, *pairs: StridedArray) -> Strid
     if any(offsets) and max(offsets) + plan.max_offset >= WIDE:
         plan = planned(engine, x.dtype, p, x.shape, x.strides, bool(pairs), True)
         assert plan is not None
-    packed = engine.allocate(plan.packed)
+    arrays = out.buffer, engine.allocate(plan.memory), x.buffer
     if plan.pack is not None:
-        plan.pack(plan.blocks, packed, x.buffer, x.offset, *plan.layout)
-    scratch = (engine.allocate(plan.scratch),) if plan.scratch else ()
-    plan.launch(
-        plan.items, *scratch, out.buffer, packed, x.buffer, *[each.buffer for each in pairs], *offsets, *plan.layout,
-        *plan.numbers,
-    )  # fmt: skip
+        plan.pack(plan.blocks, *arrays, x.offset, *plan.layout)
+    plan.launch(plan.items, *arrays, *[each.buffer for each in pairs], *offsets, *plan.layout, *plan.numbers)
     return out
 
 

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-from candelabra.dtypes import BOOL, COMPLEX, dtype, int64
+from candelabra.dtypes import BOOL, COMPLEX, dtype
 
 from candelabra_clike.array import Shape, StridedArray
 from candelabra_clike.kernels.reductions import DtypeSpecialized
-from candelabra_clike.templates.convolutions.pooling import PoolingGeometry, max_reduction, pool, sum_reduction
+from candelabra_clike.templates.convolutions.pooling import max_reduction, pool, sum_reduction
 
 max_reduction = lru_cache(None)(max_reduction)
 sum_reduction = lru_cache(None)(sum_reduction)
@@ -22,16 +22,13 @@ def _max_pool_for(with_index: bool) -> Callable[[dtype], Callable[..., Any] | No
             return None
         fold = max_reduction(d, with_index)
 
-        def kernel(
+        def max_pool(
             x: StridedArray, window: Shape, stride: Shape, padding: Shape, dilation: Shape, windows: Shape
         ) -> Any:
-            geometry = PoolingGeometry(tuple(window), tuple(stride), tuple(padding), tuple(dilation))
-            shape = (*x.shape[: len(x.shape) - len(window)], *windows)
-            outs = [x.engine.empty(shape, t) for t in ((d, int64) if with_index else (d,))]
-            pool(x, geometry, tuple(windows), fold, outs)
+            outs = pool(x, fold, (*x.shape[: -len(window)], *windows), window, stride, padding, dilation)
             return tuple(outs) if with_index else outs[0]
 
-        return kernel
+        return max_pool
 
     return for_dtype
 
@@ -44,15 +41,7 @@ def _sum_pool_for(d: dtype) -> Callable[..., StridedArray] | None:
     def sum_pool(
         x: StridedArray, window: Shape, stride: Shape, padding: Shape, dilation: Shape, windows: Shape
     ) -> StridedArray:
-        out = x.engine.empty((*x.shape[: len(x.shape) - len(window)], *windows), d)
-        pool(
-            x,
-            PoolingGeometry(tuple(window), tuple(stride), tuple(padding), tuple(dilation)),
-            tuple(windows),
-            fold,
-            [out],
-        )
-        return out
+        return pool(x, fold, (*x.shape[: -len(window)], *windows), window, stride, padding, dilation)[0]
 
     return sum_pool
 
@@ -65,10 +54,7 @@ def _sum_pool_adjoint_for(d: dtype) -> Callable[..., StridedArray] | None:
     def sum_pool_adjoint(
         y: StridedArray, shape: Shape, window: Shape, stride: Shape, padding: Shape, dilation: Shape
     ) -> StridedArray:
-        out = y.engine.empty(tuple(shape), d)
-        extents = tuple(shape[len(shape) - len(window) :])
-        pool(y, PoolingGeometry(tuple(window), tuple(stride), tuple(padding), tuple(dilation)), extents, fold, [out])
-        return out
+        return pool(y, fold, tuple(shape), window, stride, padding, dilation)[0]
 
     return sum_pool_adjoint
 

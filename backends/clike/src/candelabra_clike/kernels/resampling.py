@@ -199,10 +199,8 @@ class ResamplingKernel:
         """Add the weighted rows of the input to one block of columns after the other."""
         k = self.kernel
         with k.loop("block", 0, self.tail, BLOCK) as block:
-            sums = k.array("sums", self.type, BLOCK)
             many = k.let("many", cast("u32", least(self.tail - block, BLOCK)))
-            with k.loop("j", 0, many) as j:
-                sums[j] = 0
+            sums = k.fill(k.array("sums", self.type, BLOCK), many)
             with self._each_weight(i, first) as (weight, place):
                 line = k.pointer("line", plane, place * self.tail + block)
                 with k.loop("j", 0, many, independent=True) as j:
@@ -237,9 +235,7 @@ class ResamplingKernel:
         row = k.variable("row", begin)
         with k.repeat(row < end):
             plane = k.pointer("plane", self.x, self.x_at + row // self.count * self.size)
-            line = k.pointer("line", self.out, row)
-            with k.loop("n", 0, self.count) as n:
-                line[n] = 0
+            line = k.fill(k.pointer("line", self.out, row), self.count)
             with k.loop("r", 0, self.size) as r:
                 to = k.pointer("to", line, cast(INDEX, self.start[r]))
                 weights, g = k.pointer("w", self.weight, r * self.width), k.let("g", plane[r])

@@ -19,7 +19,7 @@ from candelabra_clike.language import INDEX, cast
 from candelabra_clike.language.kernels import KernelBuilder, built
 from candelabra_clike.layouts import is_wide
 from candelabra_clike.source import Source
-from candelabra_clike.templates.convolutions.window_maxima import WindowForm, text
+from candelabra_clike.templates.convolutions.window_maxima import WindowForm, source
 
 GRAIN = 4096
 """Elements that a work-item reads on serial devices."""
@@ -28,7 +28,7 @@ OUTSIDE = IndexOutOfBounds("placed_max_pool", RuntimeError, f"placed_max_pool():
 
 @lru_cache(None)
 def _compiled(engine: Engine, form: WindowForm) -> Launch:
-    return engine.compile(text(form))
+    return engine.compile(source(form))
 
 
 def _run(

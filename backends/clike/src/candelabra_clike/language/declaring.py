@@ -38,13 +38,16 @@ def all_declared(
 ) -> list[Value]:
     """Return the values of a function that returns as many as ``results`` has, a value or a tuple of values.
 
-    ``results`` are the types that each may have. Raises :class:`ExpressionError` as :func:`declared` does.
+    ``results`` are the types that each may have. A named argument may be missing if the function has a default for it.
+    Raises :class:`ExpressionError` as :func:`declared` does.
     """
     try:
         if isinstance(arguments, tuple):
             made = function(*arguments)
         else:
-            made = function(*[arguments[name] for name in parameters_of(function)])
+            names = parameters_of(function)
+            optional = names[len(names) - len(function.__defaults__ or ()) :]
+            made = function(**{name: arguments[name] for name in names if name in arguments or name not in optional})
         every = made if isinstance(made, tuple) else (made,)
         if len(every) != len(results):
             raise TypeError(f"expected {len(results)} values, got {len(every)}")

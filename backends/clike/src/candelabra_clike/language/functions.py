@@ -59,10 +59,12 @@ def _passed(name: str, known: FunctionSignature, arguments: tuple[Operand, ...])
 
 
 def cast(type: str, x: Value) -> Value:
-    """Convert a real value by C's rules. Raises ``TypeError`` for complex numbers."""
+    """Convert a real value by C's rules. Raises ``TypeError`` for a complex number of another type."""
+    if x.type == type:
+        return x
     if x.type in COMPLEX or type in COMPLEX:
         raise TypeError(f"cast from {x.type} to {type}: complex numbers are made by pair()")
-    return x if x.type == type else Cast(type, x)
+    return Cast(type, x)
 
 
 def select(condition: Value, chosen: Operand, other: Operand) -> Value:

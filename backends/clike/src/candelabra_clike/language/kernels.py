@@ -51,6 +51,8 @@ from candelabra_clike.types import CTYPES
 P = ParamSpec("P")
 LANGUAGE: Final = Path(__file__).parent
 """The folder of the language: a mistake is never in its modules."""
+OF_ARRAYS: Final = (Element, VectorElement, Address)
+"""The nodes that name an array."""
 
 
 def built(operator: str) -> Callable[[Callable[P, Source]], Callable[P, Source]]:
@@ -98,7 +100,9 @@ class KernelBuilder:
         self._lines: list[str] = []
         self._conditional_end = -1
         """The number of lines at the end of the last block made by :meth:`when`."""
-        self._scopes: list[set[str]] = [{"GLOBAL_ID", "GLOBAL_SIZE", "GROUP_ID", "LOCAL_ID"}]
+        self._visible = {"GLOBAL_ID", "GLOBAL_SIZE", "GROUP_ID", "LOCAL_ID"}
+        self._scopes: list[list[str]] = [[]]
+        """The names that each open block declares."""
 
     def source(self, group: int | None = None, contract: bool = False) -> Source:
         """Return the kernel. ``group`` and ``contract`` are those of :class:`~candelabra_clike.source.Source`."""
@@ -131,6 +135,10 @@ class KernelBuilder:
         """Add several indices."""
         return [self.number(name) for name in names]
 
+    def per_dim(self, prefix: str, rank: int) -> list[Variable]:
+        """Add an index for each dim, such as its size or stride: ``n0``, ``n1`` …"""
+        return self.numbers(*[f"{prefix}{d}" for d in range(rank)])
+
     # -- variables ----------------------------------------------------------------------------------------------------
     def let(self, name: str, value: Value) -> Variable:
         """Declare a constant."""
@@ -149,11 +157,31 @@ class KernelBuilder:
 
     def assign(self, variable: Variable, value: Operand) -> None:
         """Give a variable another value."""
+        assigned = self._assigned(variable, value)
+        target = self.printed(variable, lanes_of(variable))
+        self.line(f"{target} = {self.printed(assigned, lanes_of(variable))};")
+
+    def assign_all(self, variables: Sequence[Variable], values: Sequence[Operand]) -> None:
+        """Give variables other values, as if at the same time. A node that several of them use is computed once."""
+        assigned = [self._assigned(variable, value) for variable, value in zip(variables, values, strict=True)]
+        with self.block():
+            constants = self._shared(assigned)
+            made = [self.let(self._unused("new"), replaced(value, constants)) for value in assigned]
+            for variable, value in zip(variables, made, strict=True):
+                self.assign(variable, value)
+
+    def _assigned(self, variable: Variable, value: Operand) -> Value:
         assigned = as_value(value, variable.type, f"the variable {variable.name!r}")
         if not holds(variable.type, assigned.type):
             raise TypeError(f"the variable {variable.name!r}: expected type {variable.type}, got {assigned.type}")
-        target = self.printed(variable, lanes_of(variable))
-        self.line(f"{target} = {self.printed(assigned, lanes_of(variable))};")
+        return assigned
+
+    def _shared(self, values: Sequence[Value]) -> dict[Value, Value]:
+        """Declare a constant for each node that several nodes of some values use."""
+        constants: dict[Value, Value] = {}
+        for node in shared_nodes(values):
+            constants[node] = self.let(self._unused("c"), replaced(node, constants))
+        return constants
 
     def compute(
         self, operator: str, function: Callable[..., Any], known: Mapping[str, Any],
@@ -162,13 +190,10 @@ class KernelBuilder:
         """Store the values that a function returns, see :func:`~candelabra_clike.language.declaring.all_declared`. A
         node that several of them use is computed once, in a constant.
         """
-        types = [(array.type,) for array, _ in targets]
-        values = all_declared(operator, function, known, types)
-        names: dict[Value, Value] = {}
-        for node in shared_nodes(values):
-            names[node] = self.let(self._unused("c"), replaced(node, names))
+        values = all_declared(operator, function, known, [(array.type,) for array, _ in targets])
+        constants = self._shared(values)
         for (array, at), value in zip(targets, values, strict=True):
-            array[at] = replaced(value, names)
+            array[at] = replaced(value, constants)
 
     def array(self, name: str, type: str, *shape: int, shared: bool = False) -> KernelArray:
         """Declare an array of the work-item, or one that its group shares. Its elements have no values yet."""
@@ -211,35 +236,44 @@ class KernelBuilder:
         target, element = (self.printed(array.in_memory(i)) for array, i in ((to, at), (source, index)))
         self.line(f"{target} = {element};")
 
+    def fill(
+        self, array: KernelArray, count: Operand, number: int | float = 0, *, independent: bool = False
+    ) -> KernelArray:
+        """Give the first elements of an array a number, and return the array."""
+        with self.loop("filled", 0, count, independent=independent) as filled:
+            array[filled] = number
+        return array
+
     # -- control ------------------------------------------------------------------------------------------------------
     @contextmanager
     def loop(
-        self, name: str, start: Operand, stop: Operand, step: int = 1, *, independent: bool = False,
-        unrolled: bool = False,
+        self, name: str, start: Operand, stop: Operand, step: Operand = 1, *, independent: bool = False,
+        few: bool = False, unrolled: bool = False,
     ) -> Iterator[Variable]:  # fmt: skip
         """A loop over the integers from ``start`` to below ``stop``, of the type of ``stop``, or else of ``start``.
 
-        ``stop`` is computed before each iteration. ``independent`` and ``unrolled`` are the words INDEPENDENT and
-        UNROLL of the dialect.
+        ``stop`` and ``step`` are computed before each iteration. ``independent`` and ``unrolled`` are the words
+        INDEPENDENT and UNROLL of the dialect; with ``few`` iterations, the first one is INDEPENDENT_FEW.
         """
         type = next((x.type for x in (stop, start) if isinstance(x, Value)), "i32")
-        first, last = (as_value(x, type, "the bound of a loop") for x in (start, stop))
-        if type not in INTEGERS or not holds(type, first.type):
-            raise TypeError(f"a loop from {first.type} to {last.type}: it needs integers of one type")
+        first, last, steps = (as_value(x, type, "the bound of a loop") for x in (start, stop, step))
+        if type not in INTEGERS or not holds(type, first.type) or not holds(type, steps.type):
+            by = f" by {steps.type}" if isinstance(step, Value) else ""
+            raise TypeError(f"a loop from {first.type} to {last.type}{by}: it needs integers of one type")
         self.printed(last)
         counter = Variable(type, name)
-        each = f"++{name}" if step == 1 else f"{name} += {step}"
-        words = "INDEPENDENT\n" * independent + "UNROLL\n" * unrolled
+        each = f"{name} += {self.printed(steps)}" if isinstance(step, Value) or step != 1 else f"++{name}"
+        words = f"INDEPENDENT{'_FEW' * few}\n" * independent + "UNROLL\n" * unrolled
         head = f"for ({type_name(type)} {name} = {self.printed(first)}; {text(counter < last)}; {each}) {{"
         with self._block(words + head, name):
             yield counter
 
     @contextmanager
-    def vectors(self, name: str, start: Operand, stop: Value, lanes: int) -> Iterator[VectorCounter]:
-        """A loop over vectors of a processor, see :mod:`candelabra_clike.language.simd`. It begins one while its first
-        lane is below ``stop``.
+    def vectors(self, name: str, start: Operand, stop: Value, lanes: int, together: int = 1) -> Iterator[VectorCounter]:
+        """A loop over vectors of a processor, or several ``together``, see :mod:`candelabra_clike.language.simd`. It
+        begins an iteration while the first lane is below ``stop``.
         """
-        with self.loop(name, start, stop, lanes) as counter:
+        with self.loop(name, start, stop, lanes * together) as counter:
             yield VectorCounter(counter.type, name, lanes)
 
     @contextmanager
@@ -280,6 +314,10 @@ class KernelBuilder:
         """Go on with the next iteration of the loop."""
         self.line("continue;")
 
+    def leave(self) -> None:
+        """End the innermost loop."""
+        self.line("break;")
+
     def barrier(self) -> None:
         """Wait for the work-items of the group."""
         self.line("BARRIER;")
@@ -305,20 +343,18 @@ class KernelBuilder:
         """Return the text of an expression, of a number or a vector. Raises ``TypeError`` if it has a variable of a
         block that has ended, or if it is a vector of other lanes.
         """
-        visible = set().union(*self._scopes)
         for node in value.walk():
-            name = node.name if isinstance(node, Variable) else None
-            name = node.array if isinstance(node, Element | VectorElement | Address) else name
-            if name is not None and name.partition(".")[0] not in visible:
+            name = node.name if isinstance(node, Variable) else node.array if isinstance(node, OF_ARRAYS) else None
+            if name is not None and name.partition(".")[0] not in self._visible:
                 raise TypeError(f"{name!r} is declared in a block that has ended, or not at all")
-        if lanes_of(value) not in (1, lanes):
-            raise TypeError(f"expected {lanes} lanes, got a vector of {lanes_of(value)}")
+        found = lanes_of(value)
+        if found not in (1, lanes):
+            raise TypeError(f"expected {lanes} lanes, got a vector of {found}")
         return text(value) if lanes == 1 or isinstance(value, VectorVariable) else vector_text(value, lanes)
 
     def _unused(self, letter: str) -> str:
         """Return a name that is not taken."""
-        visible = set().union(*self._scopes)
-        return next(name for i in count() if (name := f"{letter}{i}") not in visible)
+        return next(name for i in count() if (name := f"{letter}{i}") not in self._visible)
 
     def _condition(self, condition: Value) -> str:
         if condition.type not in INTEGERS:
@@ -326,20 +362,21 @@ class KernelBuilder:
         return self.printed(condition)
 
     def _new(self, name: str) -> str:
-        if any(name in scope for scope in self._scopes):
+        if name in self._visible:
             raise TypeError(f"the name {name!r} is taken")
-        self._scopes[-1].add(name)
+        self._visible.add(name)
+        self._scopes[-1].append(name)
         return name
 
     @contextmanager
     def _block(self, head: str, *names: str) -> Iterator[None]:
-        self._scopes.append(set())
+        self._scopes.append([])
         for name in names:
             self._new(name)
         self.line(head)
         yield
         self.line("}")
-        self._scopes.pop()
+        self._visible.difference_update(self._scopes.pop())
 
 
 def statements(known: Iterable[str], write: Callable[[KernelBuilder], None]) -> str:

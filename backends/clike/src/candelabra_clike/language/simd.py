@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from candelabra_clike.language.printing import FORMS, is_vectorizable, text
 from candelabra_clike.language.values import (
@@ -42,9 +42,12 @@ class VectorCounter(Variable):
     lanes: int
 
 
+VECTORS: Final = (VectorVariable, VectorElement)
+
+
 def lanes_of(value: Value) -> int:
     """Return the lanes of a value: 1 if it is the same for all. Raises ``TypeError`` for two numbers of them."""
-    found = {node.lanes for node in value.walk() if isinstance(node, VectorVariable | VectorElement)}
+    found = {node.lanes for node in value.walk() if isinstance(node, VECTORS)}
     if len(found) > 1:
         raise TypeError(f"vectors of {' and of '.join(map(str, sorted(found)))} lanes")
     return found.pop() if found else 1
@@ -65,6 +68,11 @@ def counter_of(index: Value) -> VectorCounter | None:
     return counters[0]
 
 
+def lane_of(vector: Variable, lane: int) -> Variable:
+    """Return a lane of a variable."""
+    return Variable(vector.type, f"{vector.name}.s{lane}")
+
+
 def vector_type(type: str, lanes: int) -> str:
     """Return the type of a variable with lanes."""
     return f"{type}x{lanes}"
@@ -76,17 +84,22 @@ def vector_text(value: Value, lanes: int) -> str:
         return f"({vector_type(value.type, lanes)})({text(value)})"
     names: dict[Value, Value] = {}
 
-    def find(node: Value) -> None:
-        """Give values that are the same for all lanes their scalar text."""
-        if lanes_of(node) > 1:
-            for operand in node.operands if not isinstance(node, VectorElement) else ():
-                find(operand)
-        elif not isinstance(node, Variable | Constant):
-            printed = text(node)
-            names[node] = Variable(node.type, printed if isinstance(node, Element | FunctionCall) else f"({printed})")
+    def is_vector(node: Value) -> bool:
+        """Return whether a node is a vector. Its operands that are not get their scalar text as a name."""
+        if isinstance(node, VECTORS):
+            return True
+        scalars = [each for each in node.operands if not is_vector(each)]
+        if len(scalars) == len(node.operands):
+            return False
+        for each in scalars:
+            if not isinstance(each, Variable | Constant):
+                printed = text(each)
+                whole = isinstance(each, Element | FunctionCall)
+                names[each] = Variable(each.type, printed if whole else f"({printed})")
+        return True
 
-    find(value)
-    value = replaced(value, names)
+    is_vector(value)
+    value = replaced(value, names) if names else value
     for node in value.walk():
         if isinstance(node, Select) and 1 in (lanes_of(node.condition), max(map(lanes_of, (node.chosen, node.other)))):
             raise TypeError("a choice by a vector between two numbers, or the reverse, is no expression of vectors")
@@ -103,7 +116,7 @@ def declare_combined(k: KernelBuilder, name: str, vector: Variable, combine: Cal
         combined = k.let(f"{name}_{vector.lanes // 2}", combine(*halves))
         assert isinstance(combined, VectorVariable)
         vector = combined
-    values: list[Value] = [Variable(vector.type, f"{vector.name}.s{lane}") for lane in range(vector.lanes)]
+    values: list[Value] = [lane_of(vector, lane) for lane in range(vector.lanes)]
     while len(values) > 1:
         half = len(values) // 2
         made = [combine(a, b) for a, b in zip(values[:half], values[half:], strict=True)]

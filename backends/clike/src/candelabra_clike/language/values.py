@@ -121,9 +121,11 @@ class Value:
 
     def walk(self) -> Iterator[Value]:
         """Yield this node and all that it is computed from."""
-        yield self
-        for operand in self.operands:
-            yield from operand.walk()
+        left = [self]
+        while left:
+            node = left.pop()
+            yield node
+            left += node.operands[::-1]
 
 
 Operand: TypeAlias = Value | int | float

@@ -28,23 +28,13 @@ from candelabra_clike.layouts import collapsed
 from candelabra_clike.source import Source
 from candelabra_clike.templates.index_walker import declare_offsets
 from candelabra_clike.templates.matmul.matmul import TILE_ROWS, micro_tile_for, round_up
-from candelabra_clike.templates.matmul.micro_kernel import (
-    FIRST_COLUMN,
-    FIRST_PRODUCT,
-    FIRST_ROW,
-    PRODUCTS,
-    Bounds,
-    MicroTile,
-    product,
-)
+from candelabra_clike.templates.matmul.micro_kernel import COLUMN, PRODUCT, PRODUCTS, ROW, Bounds, MicroTile, product
 from candelabra_clike.types import CTYPES
 
-FORWARD: Final = {"result": "y", "query": "q", "keys": "k", "values": "v"}
-"""The arrays of attention, and what the names of their strides begin with. The first ones are written."""
-BACKWARD: Final = {
-    "query_grad": "dq", "keys_grad": "dk", "values_grad": "dv", "grad": "g", "query": "q", "keys": "k", "values": "v",
-}  # fmt: skip
-"""The arrays of its gradient."""
+FORWARD: Final = ("result", "query", "keys", "values")
+"""The arrays of attention. The first one is written."""
+BACKWARD: Final = ("query_grad", "keys_grad", "values_grad", "grad", "query", "keys", "values")
+"""The arrays of its gradient. The first three are written."""
 PANEL: Final = 32
 """A multiple of the columns of every tile: rows of scores have space for whole panels."""
 BLOCK_ROWS: Final = 64
@@ -86,7 +76,8 @@ def forward(tile: MicroTile, rank: int) -> Source:
         x.declare_head(unit // x.blocks)
         x.declare_block(unit % x.blocks)
         x.weights(weights)
-        x.product(x.matrix("y", x.start), weights, x.matrix("v"), x.rows, x.value_width, x.seen, x.over_keys())
+        result, values = x.matrix("result", x.start), x.matrix("values")
+        x.product(result, weights, values, x.rows, x.value_width, x.seen, x.over_keys())
     return x.source()
 
 
@@ -104,13 +95,13 @@ def backward(tile: MicroTile, rank: int) -> Source:
         with k.loop("turn", 0, x.blocks) as turn:
             x.declare_block(k.let("part", x.blocks - 1 - turn))
             x.weights(weights)
-            grad, over_queries = x.matrix("g", x.start), x.over_queries(turn == 0)
-            x.product(slopes, grad, x.matrix("v").transposed, x.rows, x.seen, x.value_width, x.of_scores())
+            grad, over_queries = x.matrix("grad", x.start), x.over_queries(turn == 0)
+            x.product(slopes, grad, x.matrix("values").transposed, x.rows, x.seen, x.value_width, x.of_scores())
             x.slopes(slopes, weights)
-            x.product(x.matrix("dq", x.start), slopes, x.matrix("k"), x.rows, x.width, x.seen, x.over_keys())
+            x.product(x.matrix("query_grad", x.start), slopes, x.matrix("keys"), x.rows, x.width, x.seen, x.over_keys())
             for out, a, b, width in (
-                (x.matrix("dk"), slopes, x.matrix("q", x.start), x.width),
-                (x.matrix("dv"), weights, grad, x.value_width),
+                (x.matrix("keys_grad"), slopes, x.matrix("query", x.start), x.width),
+                (x.matrix("values_grad"), weights, grad, x.value_width),
             ):
                 x.product(out, a.transposed, b, x.seen, width, x.rows, over_queries)
                 with k.when(turn == 0), k.loop("key", x.seen, x.keys) as key, k.loop("j", 0, width) as j:
@@ -125,21 +116,19 @@ class AttentionKernel:
     and so on; with no mask, ``shift`` is not less than the number of keys. Its queries see ``seen`` keys.
     """
 
-    def __init__(self, name: str, arrays: dict[str, str], written: int, tile: MicroTile, rank: int) -> None:
+    def __init__(self, name: str, arrays: Sequence[str], written: int, tile: MicroTile, rank: int) -> None:
         self.tile, self.lanes = tile, tile.lanes
         k = self.kernel = KernelBuilder(f"{name}_{tile.rows}_{rank}", wide=True)
-        letters = list(arrays.values())
-        buffers = [(k.writes if i < written else k.reads)(array, "f32") for i, array in enumerate(arrays)]
+        self.arrays = {n: (k.writes if i < written else k.reads)(n, "f32") for i, n in enumerate(arrays)}
         self.scratch = k.writes("scratch", "f32")
-        self.starts = {n: k.number(f"{n}_from") for n in letters}
+        self.starts = {n: k.number(f"{n}_from") for n in arrays}
         self.units, self.per_item, self.blocks, self.queries, self.keys, self.first = k.numbers(
             "units", "per_item", "blocks", "queries", "keys_count", "first"
         )
         self.width, self.value_width, self.step, self.size = k.numbers("width", "value_width", "step", "size")
-        self.arrays = dict(zip(letters, buffers, strict=True))
-        self.steps = {n: k.numbers(f"{n}_row", f"{n}_column") for n in letters}
+        self.steps = {n: k.numbers(f"{n}_row", f"{n}_column") for n in arrays}
         self.sizes = k.numbers(*[f"z{d}" for d in range(rank)])
-        self.strides = {n: k.numbers(*[f"{n}_z{d}" for d in range(rank)]) for n in letters}
+        self.strides = {n: k.numbers(*[f"{n}_z{d}" for d in range(rank)]) for n in arrays}
         self.scale = k.number("scale", "f32")
 
     def source(self) -> Source:
@@ -158,10 +147,10 @@ class AttentionKernel:
         self.shift = k.let("shift", self.first + self.start)
         self.seen = k.let("seen", least(self.shift + self.rows, self.keys))
 
-    def matrix(self, letter: str, first_row: Value | None = None) -> Matrix:
+    def matrix(self, name: str, first_row: Value | None = None) -> Matrix:
         """Return the matrix of a head, from one of its rows on."""
-        at, (row, column) = self.at[letter], self.steps[letter]
-        return Matrix(self.arrays[letter], at if first_row is None else at + first_row * row, row, column)
+        at, (row, column) = self.at[name], self.steps[name]
+        return Matrix(self.arrays[name], at if first_row is None else at + first_row * row, row, column)
 
     def scores(self, at: Value) -> Matrix:
         """Return the matrix of a number for each query of a block and each key."""
@@ -182,18 +171,18 @@ class AttentionKernel:
 
     def of_scores(self) -> Bounds:
         """Return the bounds of products whose results are scores: of each panel of keys, the queries that see any."""
-        return Bounds(_excess(FIRST_COLUMN, self.shift), padded=True)
+        return Bounds(_excess(COLUMN, self.shift), padded=True)
 
     def over_keys(self) -> Bounds:
         """Return the bounds of products over the keys that a tile of queries sees."""
-        return Bounds(end=_excess(FIRST_ROW + self.shift + self.tile.rows, FIRST_PRODUCT, PRODUCTS))
+        return Bounds(end=_excess(ROW + self.shift + self.tile.rows, PRODUCT, PRODUCTS))
 
     def over_queries(self, is_first: Value) -> Bounds:
         """Return the bounds of products over the queries that see any key of a tile. They are added to those of the
         blocks that were computed before.
         """
-        first = _excess(_excess(FIRST_ROW, self.shift), FIRST_PRODUCT, PRODUCTS)
-        return Bounds(first=first, fresh=(FIRST_PRODUCT == 0) & is_first)
+        first = _excess(_excess(ROW, self.shift), PRODUCT, PRODUCTS)
+        return Bounds(first=first, fresh=(PRODUCT == 0) & is_first)
 
     # -- scores -------------------------------------------------------------------------------------------------------
     def row(self, name: str, matrix: Matrix, r: Value) -> KernelArray:
@@ -214,7 +203,7 @@ class AttentionKernel:
         weights of 0.
         """
         k, lanes = self.kernel, self.lanes
-        query, keys = self.matrix("q", self.start), self.matrix("k").transposed
+        query, keys = self.matrix("query", self.start), self.matrix("keys").transposed
         self.product(weights, query, keys, self.rows, self.seen, self.width, self.of_scores())
         with k.loop("r", 0, self.rows) as r:
             w = self.row("w", weights, r)

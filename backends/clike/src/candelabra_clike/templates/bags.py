@@ -151,12 +151,9 @@ class BagKernel:
     ) -> None:
         """Sum the columns from ``column`` on, of which some are used."""
         k, (first, last) = self.kernel, positions
-        total, part = k.array("total", self.type, columns), k.array("part", self.type, columns)
-        with k.loop("j", 0, columns) as j:
-            total[j] = 0
+        total, part = k.fill(k.array("total", self.type, columns), columns), k.array("part", self.type, columns)
         with k.loop("block", first, last, BLOCK) as block:
-            with k.loop("j", 0, columns) as j:
-                part[j] = 0
+            k.fill(part, columns)
             with self.each_row(block, k.let("stop", least(block + BLOCK, last))) as (p, chosen):
                 scale = k.let("scale", self.scaled(constant(self.type, 1), p)) if self.form.scaled else None
                 row = self.row_of("x", chosen, column)
@@ -189,10 +186,8 @@ class BagKernel:
             first, last = self.bounds(bag)
             with k.loop("column", 0, self.width, COLUMNS) as column:
                 used = k.let("used", cast("i32", least(self.width - column, COLUMNS)))
-                best, found = k.array("best", self.type, COLUMNS), k.array("found", self.row_type, COLUMNS)
-                with k.loop("j", 0, COLUMNS) as j:
-                    best[j] = 0
-                    found[j] = -1
+                best = k.fill(k.array("best", self.type, COLUMNS), COLUMNS)
+                found = k.fill(k.array("found", self.row_type, COLUMNS), COLUMNS, -1)
                 with self.each_row(first, last) as (_, chosen):
                     row, here = self.row_of("x", chosen, column), k.let("here", cast(self.row_type, chosen))
                     with k.loop("j", 0, used, independent=True) as j:
@@ -226,9 +221,7 @@ class BagKernel:
         k = self.kernel
         first = k.let("first", k.item * self.per_item)
         end = k.let("end", first + least(self.rows - first, self.per_item))
-        own = k.pointer("own", self.out, first * self.width)
-        with k.loop("j", 0, k.let("size", cast("i64", (end - first) * self.width))) as j:
-            own[j] = 0
+        k.fill(k.pointer("own", self.out, first * self.width), k.let("size", cast("i64", (end - first) * self.width)))
         return first, end
 
     def maxima_gradient(self) -> None:
@@ -262,9 +255,7 @@ class BagKernel:
             first, last = self.bounds(bag)
             gradient = self.row_of("g", bag)
             with self.each_row(first, last) as (p, chosen):
-                row, part = self.row_of("x", chosen), k.array("part", self.type, LANES)
-                with k.loop("lane", 0, LANES) as lane:
-                    part[lane] = 0
+                row, part = self.row_of("x", chosen), k.fill(k.array("part", self.type, LANES), LANES)
                 j = k.variable("j", constant(INDEX, 0))
                 with k.repeat(j + LANES <= self.width):
                     with k.loop("lane", 0, LANES, independent=True) as lane:

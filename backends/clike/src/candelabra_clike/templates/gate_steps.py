@@ -29,14 +29,14 @@ DTYPES = (float32, float64)
 
 def compute(
     k: KernelBuilder, name: str, function: Callable[..., Any], read: Mapping[str, Sequence[Place]],
-    written: Sequence[Place], optional: Sequence[str],
+    written: Sequence[Place],
 ) -> None:  # fmt: skip
     """Load the elements that the function of a step asks for, and store those that it returns.
 
-    An ``optional`` array that is not read is None. Raises ``ExpressionError`` if a value has another type, or if there
-    are not as many as places.
+    An array that a step may not have is an argument with a default. Raises ``ExpressionError`` if a value has another
+    type, or if there are not as many as places.
     """
-    known: dict[str, Any] = dict.fromkeys(optional)
+    known: dict[str, Any] = {}
     for array in [array for array in read if array in parameters_of(function)]:
         values = tuple([k.let(f"{array}_{part}", x[at]) for part, (x, at) in enumerate(read[array])])
         known[array] = values if len(values) > 1 else values[0]
@@ -45,17 +45,14 @@ def compute(
 
 @dataclass(frozen=True, eq=False)
 class GateStep:
-    """A step: the arrays that it reads and writes, each with its number of parts, and its function. ``optional`` are
-    the arrays that the function knows and that the step may not have.
-
-    Raises ``ExpressionError``.
+    """A step: the arrays that it reads and writes, each with its number of parts, and its function. Raises
+    ``ExpressionError``.
     """
 
     name: str
     read: Parts
     written: Parts
     function: Callable[..., Any]
-    optional: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for d in DTYPES:
@@ -84,7 +81,7 @@ class GateStep:
             places = [[(array, part * width + i) for part in range(parts)] for array, parts in rows]
             read = {name: places[len(self.written) + j] for j, (name, _) in enumerate(self.read)}
             written = [place for each in places[: len(self.written)] for place in each]
-            compute(k, self.name, self.function, read, written, self.optional)
+            compute(k, self.name, self.function, read, written)
 
         if serial:
             with k.loop("i", 0, width, independent=True) as i:
@@ -127,7 +124,7 @@ def gru_values(p: Values, q: Values, last: Value) -> Values:
 
 
 def lstm_gradients(
-    gates: Values, cell: Value, last: Value, dh: Value, dcell: Value | None, dgates: Values | None
+    gates: Values, cell: Value, last: Value, dh: Value, dcell: Value | None = None, dgates: Values | None = None
 ) -> Values:
     """Return the gradients of the sums of the gates and of the last cell."""
     i, f, g, o = gates
@@ -139,7 +136,7 @@ def lstm_gradients(
     return *[slope(total, y) for slope, total, y in zip(slopes, totals, gates, strict=True)], dc * f
 
 
-def gru_gradients(gates: Values, last: Value, dh: Value, dgates: Values | None) -> Values:
+def gru_gradients(gates: Values, last: Value, dh: Value, dgates: Values | None = None) -> Values:
     """Return the gradients of the sums of inputs, of those of states, and of the last state."""
     r, z, n, qn = gates
     own = dgates or (None,) * 4
@@ -159,7 +156,7 @@ def lstm_backward(with_cell: bool, with_gates: bool) -> GateStep:
     read = [("gates", 4), ("cell", 1), ("last", 1), ("dh", 1)]
     read += [("dcell", 1)] * with_cell + [("dgates", 4)] * with_gates
     name = f"lstm_step_backward{'_cell' * with_cell}{'_gates' * with_gates}"
-    return GateStep(name, tuple(read), (("ds", 4), ("dlast", 1)), lstm_gradients, ("dcell", "dgates"))
+    return GateStep(name, tuple(read), (("ds", 4), ("dlast", 1)), lstm_gradients)
 
 
 @lru_cache(None)
@@ -167,4 +164,4 @@ def gru_backward(with_gates: bool) -> GateStep:
     """Return the gradient of the step of a GRU, with a gradient of its gates if they have one."""
     read = [("gates", 4), ("last", 1), ("dh", 1), *[("dgates", 4)] * with_gates]
     written = ("dp", 3), ("dq", 3), ("dlast", 1)
-    return GateStep(f"gru_step_backward{'_gates' * with_gates}", tuple(read), written, gru_gradients, ("dgates",))
+    return GateStep(f"gru_step_backward{'_gates' * with_gates}", tuple(read), written, gru_gradients)

@@ -100,10 +100,7 @@ def grid_gradient(form: GridForm) -> Source:
     points = Points(k, form, grid)
     points.of_block()
     points.find_neighbours(slopes=True)
-    totals = [k.array(f"sums{d}", form.value, form.block) for d in dims]
-    with k.loop("j", 0, points.many) as j:
-        for total in totals:
-            total[j] = 0
+    totals = [k.fill(k.array(f"sums{d}", form.value, form.block), points.many) for d in dims]
     with points.each_channel() as (_, planes):
         from_x = k.pointer("from", x, x_at + planes * points.plane)
         gradients = k.pointer("gradients", grad, grad_at + planes * points.count + points.first)
@@ -135,8 +132,7 @@ def adjoint(form: GridForm) -> Source:
     begin = k.let("begin", k.item % groups * per_item)
     end = k.let("end", least(begin + per_item, points.channels))
     planes = k.pointer("planes", out, (points.batch * points.channels + begin) * points.plane)
-    with k.loop("i", 0, (end - begin) * points.plane) as i:
-        planes[i] = 0
+    k.fill(planes, (end - begin) * points.plane)
     with k.loop("first", 0, points.count, BLOCK) as points.first:
         points.many = k.let("many", cast("i32", least(points.count - points.first, BLOCK)))
         points.find_neighbours()

@@ -86,6 +86,22 @@ def declare_offsets(
     return offsets
 
 
+def outer_coordinates(
+    k: KernelBuilder, name: str, row: Value, sizes: Sequence[Value]
+) -> tuple[Variable, list[Variable]]:
+    """Declare the coordinates ``o0`` … of a row along these dims, and the number of its plane as ``name``."""
+    plane = k.variable(name, row)
+    return plane, [k.let(f"o{d}", p) for d, p in each_coordinate(k, plane, sizes, outermost=False)][::-1]
+
+
+def flat_index(coordinates: Sequence[Value], sizes: Sequence[Value]) -> Value:
+    """Return the number of an element of an array of these sizes."""
+    flat = coordinates[0]
+    for coordinate, size in zip(coordinates[1:], sizes[1:], strict=True):
+        flat = flat * size + coordinate
+    return flat
+
+
 def coordinate_variables(k: KernelBuilder, flat: Value, sizes: Sequence[Value]) -> list[Variable]:
     """Declare the coordinates ``i0`` … of a flat index."""
     if not sizes:

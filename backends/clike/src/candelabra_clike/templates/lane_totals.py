@@ -44,12 +44,12 @@ def combine_lanes(k: KernelBuilder, totals: Sequence[LaneTotal], lanes: int, war
     ``lanes`` and ``warp`` are powers of two. The operation is associative, but need not be commutative: the result of
     the first lane counts.
     """
-    distance, memory = min(lanes, warp) // 2, [(t, t.memory(k)) for t in totals if lanes > warp]
+    leader, distance = k.lane // lanes * lanes, min(lanes, warp) // 2
+    memory = [(t, t.memory(k)) for t in totals if lanes > warp]
     while distance:
         for t in totals:
             t.combine_with(k, shuffle(t.variable, k.lane ^ constant("u32", distance)))
         distance //= 2
-    leader, count = k.lane // lanes * lanes, max(1, lanes // warp)
     if 1 < lanes <= warp:
         for t in totals:
             k.assign(t.variable, shuffle(t.variable, leader))
@@ -62,11 +62,10 @@ def combine_lanes(k: KernelBuilder, totals: Sequence[LaneTotal], lanes: int, war
             for t, shared in memory:
                 shared[k.lane // warp] = t.variable
         k.barrier()
-        first = k.lane // lanes * count
         for t, shared in memory:
-            k.assign(t.variable, shared[first])
-            with k.loop("w", 1, constant("u32", count), unrolled=True) as w:
-                t.combine_with(k, shared[first + w])
+            k.assign(t.variable, shared[leader // warp])
+            with k.loop("w", 1, constant("u32", lanes // warp), unrolled=True) as w:
+                t.combine_with(k, shared[leader // warp + w])
 
 
 def _combine_in_tree(k: KernelBuilder, memory: Sequence[tuple[LaneTotal, KernelArray]], lanes: int) -> None:
@@ -74,10 +73,10 @@ def _combine_in_tree(k: KernelBuilder, memory: Sequence[tuple[LaneTotal, KernelA
     for t, shared in memory:
         shared[k.lane] = t.variable
     k.barrier()
-    distance = k.variable("distance", constant("u32", lanes // 2))
-    with k.repeat(distance > 0):
+    distance = lanes // 2
+    while distance:
         with k.when(k.lane % lanes < distance):
             for t, shared in memory:
                 shared[k.lane] = t.operation(shared[k.lane], shared[k.lane + distance])
         k.barrier()
-        k.assign(distance, distance // 2)
+        distance //= 2

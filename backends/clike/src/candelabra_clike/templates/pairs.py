@@ -10,17 +10,19 @@ pairs. On other devices there is a work-item for each pair, or for each element 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Final
 
 from candelabra.dtypes import dtype
 
-from candelabra_clike.language import Value, Variable, declared, parameters_of, text
-from candelabra_clike.source import KernelParameter, Source, number, reads, writes
-from candelabra_clike.templates.rows.program import RowProgram, RowReduction, RowTypes
-from candelabra_clike.types import CTYPES, CType
+from candelabra_clike.language import INDEX, Value, Variable, and_then, cast, constant, declared, parameters_of, select
+from candelabra_clike.language.kernel_arrays import KernelArray
+from candelabra_clike.language.kernels import KernelBuilder, built, least
+from candelabra_clike.source import Source
+from candelabra_clike.templates.rows.program import RowProgram, RowTypes
+from candelabra_clike.types import CTYPES
 
 LANES: Final = 16
 """Points whose coordinates are adjacent: the elements of the widest vectors of float32."""
@@ -28,167 +30,169 @@ STRETCH: Final = 32
 """Coordinates that are accumulated before the totals are updated."""
 POINTS: Final = 64
 """Points whose slopes are accumulated before the totals are updated. A multiple of ``LANES``."""
-EACH_LANE: Final = f"INDEPENDENT\nfor (int l = 0; l < {LANES}; ++l) "
 
 
-def _pair_index(i: str, j: str) -> str:
-    """Return the number of the pair of points i < j."""
-    return f"{i} * (2u * points - {i} - 1) / 2u + {j} - {i} - 1"
+class PairKernel:
+    """A kernel over pairs: its result, the packed points, the matrix of points, arrays over pairs, and numbers."""
+
+    def __init__(self, name: str, d: dtype, wide: bool, arrays: Sequence[str] = (), numbers: int = 0) -> None:
+        self.kernel = k = KernelBuilder(name, wide)
+        self.type = CTYPES[d].value
+        self.out, self.packed, self.x = k.writes("out", d), k.writes("packed", self.type), k.reads("x", d)
+        self.arrays = {name: k.reads(name, d) for name in arrays}
+        self.starts = {name: k.number(f"{name}_at") for name in ("x", *arrays)}
+        self.row_step, self.step, self.points, self.depth = k.numbers("x_s0", "x_s1", "points", "depth")
+        for i in range(numbers):
+            k.number(f"s{i}", self.type)
+
+    def pair(self, i: Value, j: Value) -> Value:
+        """Return the number of the pair of points i < j."""
+        return i * (2 * self.points - i - 1) // 2 + j - i - 1
+
+    def point(self, name: str, i: Value) -> KernelArray:
+        """Declare the coordinates of a point. The next one is ``LANES`` elements later."""
+        return self.kernel.pointer(name, self.packed, i // LANES * LANES * self.depth + i % LANES)
+
+    def pack(self, block: Value) -> None:
+        """Pack a block of points. The lanes after the last point are 0."""
+        k, first = self.kernel, self.kernel.let("first", block * LANES)
+        to = k.pointer("to", self.packed, first * self.depth)
+        with k.loop("l", constant(INDEX, 0), LANES) as lane, k.loop("c", 0, self.depth) as c:
+            element = self.x[self.starts["x"] + (first + lane) * self.row_step + c * self.step]
+            to[c * LANES + lane] = select(lane < self.points - first, element, 0)
+
+    @property
+    def blocks(self) -> Value:
+        """The number of blocks of points."""
+        return (self.points + (LANES - 1)) // LANES
+
+    def pack_if_alone(self) -> None:
+        """Pack all points in the only work-item, which saves a launch."""
+        k = self.kernel
+        with k.when(k.items == 1), k.loop("b", 0, self.blocks) as block:
+            self.pack(block)
+
+    @contextmanager
+    def each_stretch(self, total: Value, size: int) -> Iterator[tuple[Value, Value]]:
+        """A loop over stretches of up to ``size`` of ``total``: the begin and the end of each."""
+        k = self.kernel
+        with k.loop("begin", 0, total, size) as begin:
+            yield begin, k.let("end", begin + least(total - begin, size))
+
+    def each_lane(self) -> AbstractContextManager[Variable]:
+        """A loop over lanes."""
+        return self.kernel.loop("l", 0, LANES, independent=True)
+
+    def array(self, name: str, type: str, number: float = 0, rows: int = 1) -> KernelArray:
+        """Declare a number for each lane of some rows."""
+        k = self.kernel
+        return k.fill(k.array(name, type, rows * LANES), rows * LANES, number, independent=True)
 
 
-def _coordinates(point: str) -> str:
-    """Return the address of the first coordinate of a point. The next one is ``LANES`` elements later."""
-    return f"packed + ({point} / {LANES}u * {LANES}u * depth + {point} % {LANES}u)"
-
-
-# -- packing ----------------------------------------------------------------------------------------------------------
-def _parameters(c: CType, written: str, *read: str) -> tuple[KernelParameter, ...]:
-    """Return the parameters of a kernel: an array that it writes, the packed points, the matrix of points, arrays that
-    it reads; their offsets, the strides of the matrix, and its sizes.
-    """
-    return (
-        *([writes(written, c.memory)] if written else []), writes("packed", c.value), reads("x", c.memory),
-        *[reads(n, c.memory) for n in read], *[number(f"{n}_at") for n in ("x", *read)],
-        *map(number, ("x_s0", "x_s1", "points", "depth")),
-    )  # fmt: skip
-
-
-def _pack(c: CType, block: str) -> str:
-    """Return statements that pack a block of points. The lanes after the last point are 0."""
-    element = c.load("x[x_at + (first + l) * x_s0 + c * x_s1]")
-    return (
-        f"const INDEX first = ({block}) * {LANES}u, left = points - first;\n"
-        f"GLOBAL {c.value}* const to = packed + first * depth;\n"
-        f"for (INDEX l = 0; l < {LANES}u; ++l) for (INDEX c = 0; c < depth; ++c)\n"
-        f"to[c * {LANES}u + l] = l < left ? {element} : 0;\n"
-    )
-
-
-@lru_cache(None)
+@built("pdist")
 def packing(d: dtype, wide: bool) -> Source:
     """Return the kernel in which a work-item packs a block of points."""
-    return Source(f"pack_points_{d.name}", _parameters(CTYPES[d], ""), _pack(CTYPES[d], "GLOBAL_ID"), 1, wide)
-
-
-def _pack_if_alone(c: CType) -> str:
-    """Return statements by which the only work-item packs all points, which saves a launch."""
-    return f"if (GLOBAL_SIZE == 1) for (INDEX b = 0; b * {LANES}u < points; ++b) {{\n{_pack(c, 'b')}}}\n"
+    pairs = PairKernel(f"pack_points_{d.name}", d, wide)
+    pairs.pack(pairs.kernel.item)
+    return pairs.kernel.source(1)
 
 
 # -- reductions -------------------------------------------------------------------------------------------------------
-class PairReduction:
-    """The kernel of a row program of two operands, in which no reduction reads the result of an earlier one for its
-    elements. The last result is stored.
+@built("pdist")
+def reduction_source(program: RowProgram, d: dtype, float64: bool, rows: int, serial: bool, wide: bool) -> Source:
+    """Return the kernel of a row program of two operands, in which no reduction reads the result of an earlier one for
+    its elements. The last result is stored.
 
-    ``rows`` is the number of points that are paired with ``LANES`` others at a time on serial devices.
+    A work-item of ``serial`` devices computes several stripes, and pairs ``rows`` points with ``LANES`` others at a
+    time; one of other devices computes a pair.
     """
+    kernel = PairReduction(program, d, float64, rows, wide)
+    (kernel.stripes if serial else kernel.one_pair)()
+    return kernel.kernel.source(1 if serial else None, program.contract)
 
-    def __init__(self, program: RowProgram, d: dtype, float64: bool, rows: int) -> None:
-        self.program = program
-        self.dtype = d
-        self.element = CTYPES[d]
-        self.type = self.element.value
+
+class PairReduction(PairKernel):
+    """The kernel of a row program over pairs. A reduction has a lane, which is added to a total of a wider type."""
+
+    def __init__(self, program: RowProgram, d: dtype, float64: bool, rows: int, wide: bool) -> None:
+        super().__init__(f"pairs_{program.name}_{d.name}", d, wide, numbers=program.numbers)
+        self.program, self.rows = program, rows
         self.types = RowTypes(self.type, "f64" if float64 else "f32")
-        self.rows = rows
+        self.operations = [each.operation for each in program.passes]
+        self.totals = [(operation.total(self.types), operation.first) for operation in self.operations]
 
-    def source(self, serial: bool, wide: bool) -> Source:
-        """Return the kernel: one work-item for several stripes on ``serial`` devices, otherwise one for a pair."""
-        parameters = _parameters(self.element, "out")
-        parameters += tuple([number(f"s{i}", self.type) for i in range(self.program.numbers)])
-        body = self._stripes() if serial else self._pair()
-        name = f"pairs_{self.program.name}_{self.dtype.name}"
-        return Source(name, parameters, body, 1 if serial else None, wide, self.program.contract)
+    def stripes(self) -> None:
+        """Compute stripes of pairs."""
+        k, rows = self.kernel, self.rows
+        self.pack_if_alone()
+        with k.loop("first", k.item * rows, self.points - 1, k.items * rows) as first:
+            own = self.point("own", first)
+            with k.loop("block", (first + 1) // LANES * LANES, self.points, LANES) as block:
+                totals = self._block(own, k.pointer("other", self.packed, block * self.depth))
+                with k.loop("i", first, first + rows) as i:
+                    start, at = k.let("from", select(i < block, block, i + 1)), cast("i32", (i - first) * LANES)
+                    result = k.array("result", self.type, LANES)
+                    with self.each_lane() as lane:
+                        result[lane] = self._result([total[at + lane] for total in totals])
+                    with k.loop("j", start, block + least(self.points - block, LANES)) as j:
+                        self.out[self.pair(i, j)] = result[j - block]
 
-    def _lines(self, line: Callable[[int, RowReduction], str]) -> str:
-        return "".join(f"{line(i, p)}\n" for i, p in enumerate(self.program.passes))
+    def _block(self, own: KernelArray, other: KernelArray) -> list[KernelArray]:
+        """Declare the totals of the pairs of ``rows`` points from ``own`` on with ``LANES`` others, row by row."""
+        k, rows = self.kernel, range(self.rows)
+        totals = [self.array(f"sums{n}", *total, self.rows) for n, total in enumerate(self.totals)]
+        with self.each_stretch(self.depth, STRETCH) as (begin, end):
+            firsts = [(n, first) for n, (_, first) in enumerate(self.totals)]
+            lanes = [[self.array(f"lane{n}_{r}", self.type, first) for n, first in firsts] for r in rows]
+            with k.loop("c", begin, end) as c:
+                near = k.pointer("near", other, c * LANES)
+                for r in rows:
+                    with k.block():
+                        k.let("va", own[c * LANES + r])
+                        with self.each_lane() as lane:
+                            k.let("vb", near[lane])
+                            for n, array in enumerate(lanes[r]):
+                                array[lane] = self._combined(n, array[lane])
+            with self.each_lane() as lane:
+                for r in rows:
+                    for total, operation, array in zip(totals, self.operations, lanes[r]):
+                        at = lane + r * LANES
+                        total[at] = operation.function(total[at], cast(total.type, array[lane]))
+        return totals
 
-    def _declare(self, total: bool, name: str, size: str = "") -> str:
-        """Declare totals, or the lanes that are added to them, for each reduction, with the identity unless they are
-        arrays.
+    def _combined(self, n: int, lane: Value) -> Value:
+        """Return the lane of a reduction after the elements of coordinates ``va`` and ``vb``."""
+        return self.operations[n].function(lane, self.program.element(n, self.type))
+
+    def _result(self, totals: Sequence[Value]) -> Value:
+        """Declare the results ``r0`` … and return the last one."""
+        named = [self.kernel.let(f"total{n}", total).name for n, total in enumerate(totals)]
+        return [self.kernel.let(f"r{n}", self.program.result(n, self.types, t)) for n, t in enumerate(named)][-1]
+
+    def one_pair(self) -> None:
+        """Compute one pair. The triangle is folded into a rectangle, whose rows have the pairs of a point, then those
+        of another one as far from the end.
         """
-
-        def line(i: int, p: RowReduction) -> str:
-            type = p.operation.total(self.types) if total else self.type
-            return f"{type} {name.format(i)}{size or f' = {p.operation.identity(self.type)}'};"
-
-        return self._lines(line)
-
-    def _clear(self, name: str) -> str:
-        return self._lines(lambda i, p: f"{name.format(i)} = {p.operation.identity(self.type)};")
-
-    def _accumulate(self, lane: str) -> str:
-        """Combine the elements of coordinates ``va`` and ``vb`` with the lanes of each reduction."""
-
-        def line(i: int, p: RowReduction) -> str:
-            element = f"({text(self.program.element(i, self.type))})"
-            return f"{lane.format(i)} = {p.operation.combine(self.type, lane.format(i), element)};"
-
-        return self._lines(line)
-
-    def _to_totals(self, total: str, lane: str) -> str:
-        def line(i: int, p: RowReduction) -> str:
-            wide = p.operation.total(self.types)
-            return f"{total.format(i)} = {p.operation.combine(wide, total.format(i), f'({wide}){lane.format(i)}')};"
-
-        return self._lines(line)
-
-    def _results(self, total: str) -> str:
-        """Declare the results ``r0`` …"""
-        return self._lines(
-            lambda i, _: f"const {self.type} r{i} = {text(self.program.result(i, self.types, total.format(i)))};"
-        )
-
-    @property
-    def _stored(self) -> str:
-        return f"r{len(self.program.passes) - 1}"
-
-    def _stripes(self) -> str:
-        rows, type = range(self.rows), self.type
-        steps = "".join(
-            f"{{ const {type} va = own[c * {LANES}u + {r}u];\n{EACH_LANE}{{\n"
-            f"const {type} vb = other[c * {LANES}u + l];\n{self._accumulate(f'lane{{}}_{r}[l]')}}} }}\n"
-            for r in rows
-        )
-        return (
-            f"{_pack_if_alone(self.element)}for (INDEX first = GLOBAL_ID * {self.rows}u; first + 1 < points; "
-            f"first += GLOBAL_SIZE * {self.rows}u) {{\nGLOBAL const {type}* const own = {_coordinates('first')};\n"
-            f"for (INDEX block = (first + 1) / {LANES}u * {LANES}u; block < points; block += {LANES}u) {{\n"
-            f"GLOBAL const {type}* const other = packed + block * depth;\n"
-            f"{self._declare(True, 'total{}', f'[{self.rows * LANES}]')}"
-            f"for (int l = 0; l < {self.rows * LANES}; ++l) {{\n{self._clear('total{}[l]')}}}\n"
-            f"for (INDEX begin = 0; begin < depth; begin += {STRETCH}u) {{\n"
-            f"const INDEX end = depth - begin < {STRETCH}u ? depth : begin + {STRETCH}u;\n"
-            f"{''.join(self._declare(False, f'lane{{}}_{r}', f'[{LANES}]') for r in rows)}"
-            f"{EACH_LANE}{{\n{''.join(self._clear(f'lane{{}}_{r}[l]') for r in rows)}}}\n"
-            f"for (INDEX c = begin; c < end; ++c) {{\n{steps}}}\n{EACH_LANE}{{\n"
-            f"{''.join(self._to_totals(f'total{{}}[{r * LANES} + l]', f'lane{{}}_{r}[l]') for r in rows)}}}\n}}\n"
-            f"for (INDEX i = first; i < first + {self.rows}u; ++i) {{\n"
-            f"const INDEX from = i < block ? block : i + 1;\n"
-            f"const INDEX to = points - block < {LANES}u ? points : block + {LANES}u;\n"
-            f"{type} result[{LANES}];\n{EACH_LANE}{{\n{self._results(f'total{{}}[(i - first) * {LANES}u + l]')}"
-            f"result[l] = {self._stored};\n}}\n"
-            f"for (INDEX j = from; j < to; ++j) out[{_pair_index('i', 'j')}] = "
-            f"{self.element.store('result[j - block]')};\n}}\n}}\n}}\n"
-        )
-
-    def _pair(self) -> str:
-        """Return the body for one pair. The triangle is folded into a rectangle, whose rows have the pairs of a point,
-        then those of another one as far from the end.
-        """
-        type = self.type
-        return (
-            "const INDEX width = (points - 1) | 1u, r = GLOBAL_ID / width, q = GLOBAL_ID % width;\n"
-            "if (r < points / 2u) {\nconst INDEX length = points - 1 - r, folded = q >= length;\n"
-            "const INDEX i = folded ? points / 2u * 2u - 1 - r : r, j = i + 1 + (folded ? q - length : q);\n"
-            f"GLOBAL const {type}* const own = {_coordinates('i')};\n"
-            f"GLOBAL const {type}* const other = {_coordinates('j')};\n{self._declare(True, 'total{}')}"
-            f"for (INDEX begin = 0; begin < depth; begin += {STRETCH}u) {{\n"
-            f"const INDEX end = depth - begin < {STRETCH}u ? depth : begin + {STRETCH}u;\n"
-            f"{self._declare(False, 'lane{}')}for (INDEX c = begin; c < end; ++c) {{\n"
-            f"const {type} va = own[c * {LANES}u], vb = other[c * {LANES}u];\n{self._accumulate('lane{}')}}}\n"
-            f"{self._to_totals('total{}', 'lane{}')}}}\n{self._results('total{}')}"
-            f"out[{_pair_index('i', 'j')}] = {self.element.store(self._stored)};\n}}\n"
-        )
+        k, points = self.kernel, self.points
+        width = k.let("width", (points - 1) | 1)
+        r, q = k.let("r", k.item // width), k.let("q", k.item % width)
+        with k.when(r < points // 2):
+            length = k.let("length", points - 1 - r)
+            folded = k.let("folded", q >= length)
+            i = k.let("i", select(folded, points // 2 * 2 - 1 - r, r))
+            j = k.let("j", i + 1 + select(folded, q - length, q))
+            own, other = self.point("own", i), self.point("other", j)
+            totals = [k.variable(f"sum{n}", constant(*total)) for n, total in enumerate(self.totals)]
+            with self.each_stretch(self.depth, STRETCH) as (begin, end):
+                lanes = [k.variable(f"lane{n}", constant(self.type, first)) for n, (_, first) in enumerate(self.totals)]
+                with k.loop("c", begin, end) as c:
+                    k.let("va", own[c * LANES])
+                    k.let("vb", other[c * LANES])
+                    for n, lane in enumerate(lanes):
+                        k.assign(lane, self._combined(n, lane))
+                for total, operation, lane in zip(totals, self.operations, lanes):
+                    k.assign(total, operation.function(total, cast(total.type, lane)))
+            self.out[self.pair(i, j)] = self._result(totals)
 
 
 # -- gradients --------------------------------------------------------------------------------------------------------
@@ -211,12 +215,12 @@ class PairGradient:
         for type in self.types:
             self.expressions(type)
 
-    def expressions(self, type: str) -> tuple[str, str]:
-        """Return the texts of weight and slope, of variables ``vg``, ``vd``, ``vw``, ``va`` and ``vb``."""
+    def expressions(self, type: str) -> tuple[Value, Value]:
+        """Return weight and slope, of variables ``vg``, ``vd``, ``vw``, ``va`` and ``vb``."""
         known = {n: Variable(type, f"v{n}") for n in "gdwab"}
         known |= {f"s{i}": Variable(type, f"s{i}") for i in range(self.numbers)}
         name = f"{self.name!r} in {type}"
-        return text(declared(name, self.weight, known, type)), text(declared(name, self.slope, known, type))
+        return declared(name, self.weight, known, type), declared(name, self.slope, known, type)
 
     @property
     def slope_reads_result(self) -> bool:
@@ -228,126 +232,129 @@ class PairGradient:
         """The values of scratch memory for each point that a serial work-item needs."""
         return LANES * (2 if self.slope_reads_result else 1)
 
-    def source(self, d: dtype, float64: bool, wide: bool, coordinates: int | None) -> Source:
-        """Return the kernel: one work-item for several blocks of points, or for each element of the gradient if
-        ``coordinates`` is None. Otherwise they are the coordinates that are summed at a time, a power of 2.
+
+@built("pdist_backward")
+def gradient_source(gradient: PairGradient, d: dtype, float64: bool, wide: bool, coordinates: int | None) -> Source:
+    """Return the kernel of a gradient: one work-item for several blocks of points, or for each element of the gradient
+    if ``coordinates`` is None. Otherwise they are the coordinates that are summed at a time, a power of 2.
+    """
+    kernel = PairGradientKernel(gradient, d, float64, wide)
+    if coordinates is None:
+        kernel.element()
+    else:
+        kernel.blocks_of_points(coordinates)
+    return kernel.kernel.source(None if coordinates is None else 1, contract=True)
+
+
+class PairGradientKernel(PairKernel):
+    """The kernel of a gradient. ``total`` is the type of totals."""
+
+    def __init__(self, gradient: PairGradient, d: dtype, float64: bool, wide: bool) -> None:
+        super().__init__(f"pairs_{gradient.name}_backward_{d.name}", d, wide, ("g", "d"), gradient.numbers)
+        self.gradient, self.total = gradient, "f64" if float64 else self.type
+        self.weight, self.slope = gradient.expressions(self.type)
+
+    def _weight(self, pair: Value) -> Variable:
+        """Declare the weight ``vw`` of a pair, from its gradient ``vg`` and its result ``vd``."""
+        k, at = self.kernel, self.kernel.let("pair", pair)
+        for name, array in self.arrays.items():
+            k.let(f"v{name}", array[self.starts[name] + at])
+        return k.let("vw", self.weight)
+
+    def element(self) -> None:
+        """Compute one element of the gradient."""
+        k = self.kernel
+        i, c = k.let("i", k.item // self.depth), k.let("c", k.item % self.depth)
+        with k.when(i < self.points):
+            k.let("va", self.point("own", i)[c * LANES])
+            total = k.variable("total", constant(self.total, 0))
+            with self.each_stretch(self.points, POINTS) as (begin, end):
+                lane = k.variable("lane", constant(self.type, 0))
+                with k.loop("j", begin, end) as j, k.when(j != i):
+                    k.let("vb", self.point("other", j)[c * LANES])
+                    self._weight(self.pair(least(i, j), select(i < j, j, i)))
+                    k.assign(lane, lane + self.slope)
+                k.assign(total, total + cast(self.total, lane))
+            self.out[k.item] = cast(self.type, total)
+
+    def blocks_of_points(self, coordinates: int) -> None:
+        """Compute blocks of ``LANES`` points. The weights of the pairs of a block are stored behind the packed points,
+        as a matrix with a row for each other point, since the triangle has half of them in columns.
         """
-        c, serial = CTYPES[d], coordinates is not None
-        body = _GradientSource(self, c, "f64" if float64 else c.value)
-        parameters = (
-            *([writes("scratch", c.value)] if serial else []), *_parameters(c, "out", "g", "d"),
-            *[number(f"s{i}", c.value) for i in range(self.numbers)],
-        )  # fmt: skip
-        name = f"pairs_{self.name}_backward_{d.name}"
-        statements = body.element() if coordinates is None else body.blocks(coordinates)
-        return Source(name, parameters, statements, 1 if serial else None, wide, contract=True)
+        k = self.kernel
+        self.pack_if_alone()
+        scratch = k.pointer("scratch", self.packed, self.blocks * LANES * self.depth)
+        weights = k.pointer("weights", scratch, k.item * self.points * self.gradient.scratch)
+        self.matrices = {"vw": weights}
+        if self.gradient.slope_reads_result:
+            self.matrices["vd"] = k.pointer("results", weights, self.points * LANES)
+        with k.loop("first", k.item * LANES, self.points, k.items * LANES) as first:
+            count = k.let("count", least(self.points - first, LANES))
+            self._weights(first, count)
+            c = k.variable("c", constant(INDEX, 0))
+            while coordinates:
+                with k.repeat(self.depth - c >= coordinates):
+                    self._sums(coordinates, first, count, c)
+                    k.assign(c, c + coordinates)
+                coordinates //= 2
 
+    def _weights(self, first: Value, count: Value) -> None:
+        """Compute the weights of a block: 0 of absent pairs, those with earlier points, and those with later ones."""
+        k, following = self.kernel, self.kernel.let("next", first + count)
 
-class _GradientSource:
-    """The bodies of the kernel of a gradient. ``total`` is the type of totals."""
+        def store(at: Value, pair: Value | None = None) -> None:
+            if pair is not None:
+                self._weight(pair)
+            for name, matrix in self.matrices.items():
+                matrix[at] = 0 if pair is None else Variable(self.type, name)
 
-    def __init__(self, gradient: PairGradient, c: CType, total: str) -> None:
-        self.c = c
-        self.type = c.value
-        self.total = total
-        self.weight, self.slope = gradient.expressions(c.value)
-        self.slope_reads_result = gradient.slope_reads_result
+        with k.loop("j", 0, self.points) as j, k.loop("l", count, LANES) as lane:
+            store(j * LANES + lane)
+        with k.loop("l", 0, count) as lane:
+            store((first + lane) * LANES + lane)
+        with k.loop("j", 0, following) as j:
+            start = k.let("from", select(j < first, first, j + 1))
+            before = k.let("before", self.pair(j, start))
+            with k.loop("m", 0, k.let("many", cast("i32", following - start)), independent=True) as m:
+                store(j * LANES + (start - first) + cast(INDEX, m), before + cast(INDEX, m))
+        with k.loop("i", first, following) as i:
+            after = k.let("after", self.pair(i, i + 1))
+            with k.loop("m", 0, k.let("many", cast("i32", self.points - i - 1)), independent=True) as m:
+                store((i + 1 + cast(INDEX, m)) * LANES + (i - first), after + cast(INDEX, m))
 
-    def _load_pair(self, index: str) -> str:
-        """Declare the gradient and the result of a pair."""
-        return (
-            f"const INDEX pair = {index};\n"
-            f"const {self.type} vg = {self.c.load('g[g_at + pair]')}, vd = {self.c.load('d[d_at + pair]')};\n"
-        )
+    def _sums(self, width: int, first: Value, count: Value, c: Value) -> None:
+        """Sum the slopes of ``width`` coordinates from ``c`` on."""
+        k, every = self.kernel, range(width)
+        own = k.pointer("own", self.packed, first * self.depth + c * LANES)
+        totals = [self.array(f"total{q}", self.total) for q in every]
+        with self.each_stretch(self.points, POINTS) as (begin, end):
+            lanes = [self.array(f"lane{q}", self.type) for q in every]
+            with k.when(and_then(begin <= first, first < end)):  # the slope of a point with itself may be NaN
+                self._slopes(lanes, own, begin, end, c, lambda j, lane: select(j == first + lane, 0, self.slope))
+            with k.otherwise():
+                self._slopes(lanes, own, begin, end, c, lambda j, lane: self.slope)
+            with self.each_lane() as lane:
+                for total, part in zip(totals, lanes):
+                    total[lane] = total[lane] + cast(self.total, part[lane])
+        with k.loop("l", 0, count) as lane:
+            for q, total in enumerate(totals):
+                self.out[(first + lane) * self.depth + c + q] = cast(self.type, total[lane])
 
-    def element(self) -> str:
-        """Return the body for one element of the gradient."""
-        type = self.type
-        return (
-            "const INDEX i = GLOBAL_ID / depth, c = GLOBAL_ID % depth;\n"
-            f"if (i < points) {{\nconst {type} va = ({_coordinates('i')})[c * {LANES}u];\n{self.total} total = 0;\n"
-            f"for (INDEX begin = 0; begin < points; begin += {POINTS}u) {{\n"
-            f"const INDEX end = points - begin < {POINTS}u ? points : begin + {POINTS}u;\n{type} lane = 0;\n"
-            "for (INDEX j = begin; j < end; ++j) if (j != i) {\n"
-            "const INDEX low = i < j ? i : j, high = i < j ? j : i;\n"
-            f"{self._load_pair(_pair_index('low', 'high'))}"
-            f"const {type} vb = ({_coordinates('j')})[c * {LANES}u], vw = {self.weight};\nlane += {self.slope};\n}}\n"
-            f"total += ({self.total})lane;\n}}\nout[GLOBAL_ID] = {self.c.store(f'({type})total')};\n}}\n"
-        )
-
-    def blocks(self, coordinates: int) -> str:
-        """Return the body for blocks of ``LANES`` points. It stores the weights of the pairs of a block as a matrix
-        with a row for each other point, since the triangle has half of them in columns.
-        """
-        arrays = f"GLOBAL {self.type}* const weights = scratch + GLOBAL_ID * points * {LANES}u;\n"
-        if self.slope_reads_result:
-            arrays = arrays.replace(f"{LANES}u", f"{2 * LANES}u")
-            arrays += f"GLOBAL {self.type}* const results = weights + points * {LANES}u;\n"
-        sums, width = "INDEX c = 0;\n", coordinates
-        while width:
-            sums += f"for (; depth - c >= {width}u; c += {width}u) {{\n{self._sums(width)}}}\n"
-            width //= 2
-        return (
-            f"{_pack_if_alone(self.c)}{arrays}for (INDEX first = GLOBAL_ID * {LANES}u; first < points; "
-            f"first += GLOBAL_SIZE * {LANES}u) {{\n"
-            f"const INDEX here = points - first < {LANES}u ? points - first : {LANES}u, next = first + here;\n"
-            f"{self._weights()}{sums}}}\n"
-        )
-
-    def _store_weight(self, at: str) -> str:
-        results = f"results[{at}] = vd;\n" if self.slope_reads_result else ""
-        return f"weights[{at}] = {self.weight};\n{results}"
-
-    def _weights(self) -> str:
-        """Return statements that compute the weights of a block, for earlier points and for later ones."""
-        absent = f"weights[j * {LANES}u + l] = 0;" + (
-            f" results[j * {LANES}u + l] = 0;" if self.slope_reads_result else ""
-        )
-        earlier = self._load_pair("before + (INDEX)m") + self._store_weight(f"j * {LANES}u + (from - first) + (INDEX)m")
-        later = self._load_pair("after + (INDEX)m") + self._store_weight(f"(i + 1 + (INDEX)m) * {LANES}u + (i - first)")
-        return (
-            f"for (INDEX j = 0; j < points; ++j) for (INDEX l = here; l < {LANES}u; ++l) {{ {absent} }}\n"
-            f"for (INDEX l = 0; l < here; ++l) {{ const INDEX j = first + l; {absent} }}\n"
-            "for (INDEX j = 0; j < next; ++j) {\n"
-            f"const INDEX from = j < first ? first : j + 1, before = {_pair_index('j', 'from')};\n"
-            f"const int count = (int)(next - from);\nINDEPENDENT\nfor (int m = 0; m < count; ++m) {{\n{earlier}}}\n}}\n"
-            "for (INDEX i = first; i < next; ++i) {\n"
-            f"const INDEX after = {_pair_index('i', '(i + 1)')};\nconst int count = (int)(points - i - 1);\n"
-            f"INDEPENDENT\nfor (int m = 0; m < count; ++m) {{\n{later}}}\n}}\n"
-        )
-
-    def _sums(self, width: int) -> str:
-        """Return statements that sum the slopes of ``width`` coordinates from ``c`` on."""
-        type, every = self.type, range(width)
-        totals = "".join(f"{self.total} total{q}[{LANES}];\n" for q in every)
-        lanes = "".join(f"{type} lane{q}[{LANES}];\n" for q in every)
-        other_only = f"j == first + (INDEX)l ? 0 : {self.slope}"  # the difference of infinities is NaN
-        return (
-            f"GLOBAL const {type}* const own = packed + (first * depth + c * {LANES}u);\n"
-            f"{totals}{EACH_LANE}{{ {' '.join(f'total{q}[l] = 0;' for q in every)} }}\n"
-            f"for (INDEX begin = 0; begin < points; begin += {POINTS}u) {{\n"
-            f"const INDEX end = points - begin < {POINTS}u ? points : begin + {POINTS}u;\n"
-            f"{lanes}{EACH_LANE}{{ {' '.join(f'lane{q}[l] = 0;' for q in every)} }}\n"
-            f"if (begin <= first && first < end) {{\n{self._slopes(width, other_only)}}}\n"
-            f"else {{\n{self._slopes(width, self.slope)}}}\n"
-            f"{EACH_LANE}{{ {' '.join(f'total{q}[l] += ({self.total})lane{q}[l];' for q in every)} }}\n}}\n"
-            "for (INDEX l = 0; l < here; ++l) {\n"
-            + "".join(f"out[(first + l) * depth + c + {q}u] = {self.c.store(f'({type})total{q}[l]')};\n" for q in every)
-            + "}\n"
-        )
-
-    def _slopes(self, width: int, slope: str) -> str:
-        """Return a loop that adds the slopes for points ``begin`` to ``end``."""
-        result = f", vd = results[j * {LANES}u + (INDEX)l]" if self.slope_reads_result else ""
-        steps = "".join(
-            f"{{ const {self.type} vb = other[{q * LANES}u + (j - block)];\n{EACH_LANE}{{\n"
-            f"const {self.type} va = own[{q * LANES} + l], vw = weights[j * {LANES}u + (INDEX)l]{result};\n"
-            f"lane{q}[l] += {slope};\n}} }}\n"
-            for q in range(width)
-        )
-        return (
-            f"for (INDEX block = begin; block < end; block += {LANES}u) {{\n"
-            f"const INDEX to = end - block < {LANES}u ? end : block + {LANES}u;\n"
-            f"GLOBAL const {self.type}* const other = packed + (block * depth + c * {LANES}u);\n"
-            f"for (INDEX j = block; j < to; ++j) {{\n{steps}}}\n}}\n"
-        )
+    def _slopes(
+        self, lanes: Sequence[KernelArray], own: KernelArray, begin: Value, end: Value, c: Value,
+        slope: Callable[[Value, Value], Value],
+    ) -> None:  # fmt: skip
+        """Add the slopes for points ``begin`` to ``end``."""
+        k = self.kernel
+        with k.loop("block", begin, end, LANES) as block:
+            other = k.pointer("other", self.packed, block * self.depth + c * LANES)
+            with k.loop("j", block, block + least(end - block, LANES)) as j:
+                near = {name: k.pointer(f"{name}_near", array, j * LANES) for name, array in self.matrices.items()}
+                for q, part in enumerate(lanes):
+                    with k.block():
+                        k.let("vb", other[j - block + q * LANES])
+                        with self.each_lane() as lane:
+                            k.let("va", own[lane + q * LANES])
+                            for name, array in near.items():
+                                k.let(name, array[lane])
+                            part[lane] = part[lane] + slope(j, cast(INDEX, lane))

@@ -34,8 +34,6 @@ from candelabra_clike.types import CTYPES
 
 UNITS = 16
 """The units that the kernel treats together: one vector of the widest registers, or several."""
-SUMS = {32: 24, 16: 12}
-"""The vectors of sums in registers, by the number of registers. The others hold weights and an element of the state."""
 MOST_ROWS = 12
 
 
@@ -57,23 +55,19 @@ class RowArray:
 @dataclass(frozen=True, eq=False)
 class Recurrence:
     """A step: its function gets the elements of arrays and the sums of products, ``sum``, and returns those of the
-    written arrays, see :func:`~candelabra_clike.templates.gate_steps.compute`. ``optional`` are the arrays that it
-    knows and that the step may not have.
-
-    Raises ``ExpressionError``.
+    written arrays, see :func:`~candelabra_clike.templates.gate_steps.compute`. Raises ``ExpressionError``.
     """
 
     name: str
     sums: int
     arrays: tuple[RowArray, ...]
     function: Callable[..., Any]
-    optional: tuple[str, ...] = ()
     gradient: bool = False
     """Whether the factor of the products are gradients, which are summed over all gates."""
 
     def __post_init__(self) -> None:
         for d in DTYPES:
-            self.source(d, lanes=8, registers=16)
+            self.source(d, lanes=8, registers=8)  # few rows have every kind of statement
 
     @property
     def units(self) -> int:
@@ -99,7 +93,8 @@ class RecurrenceKernel:
         self.step, self.type = step, CTYPES[d].value
         self.units, self.columns = step.units, step.sums * step.units
         self.lanes = lanes * 4 // d.itemsize
-        self.most = min(SUMS[registers] * UNITS // self.columns, MOST_ROWS)
+        # Three quarters of the registers have sums. The others hold weights and an element of the state.
+        self.most = min(registers * 3 // 4 * UNITS // self.columns, MOST_ROWS)
         k = self.kernel = KernelBuilder(f"{step.name}_{d.name}", wide=True)
         self.buffers: dict[str, KernelArray] = {}
         for a in (*step.arrays, RowArray("x", 1, "entering"), RowArray("weights", 1)):
@@ -108,12 +103,9 @@ class RecurrenceKernel:
                 self.buffers[f"{a.name}_begin"] = k.reads(f"{a.name}_begin", self.type)
         written = {a.name for a in step.arrays if a.written}
         self.starts = {name: k.number(f"{name}_at") for name in self.buffers if name not in written}
-        self.width, self.depth, self.row_parts, self.first_row, self.size = k.numbers(
-            "width", "depth", "row_parts", "start", "size"
-        )
-        self.before, self.carried, self.x_before, self.x_carried = k.numbers(
-            "before", "carried", "x_before", "x_carried"
-        )
+        self.width, self.depth, self.row_parts = k.numbers("width", "depth", "row_parts")
+        self.first_row, self.size, self.before, self.carried = k.numbers("start", "size", "before", "carried")
+        self.x_before, self.x_carried = k.numbers("x_before", "x_carried")
 
     def source(self) -> Source:
         """Return the kernel: products of a few rows at a time, and then their gates."""
@@ -151,8 +143,9 @@ class RecurrenceKernel:
         sums = {(i, v): k.variable(f"c{i}_{v}", constant(self.type, 0), self.lanes) for i, v in cells}
         with k.loop("k", 0, self.depth) as at:
             weights = [k.let(f"w{v}", packed[at * self.columns + v * UNITS + lane]) for v in every]
+            x = [factor[at] for factor in factors]
             for i, v in cells:
-                k.assign(sums[i, v], sums[i, v] + factors[i][at] * weights[v])
+                k.assign(sums[i, v], sums[i, v] + x[i] * weights[v])
         for i, v in cells:
             self.sums[(i * len(every) + v) * UNITS + lane] = sums[i, v]
 
@@ -189,7 +182,7 @@ class RecurrenceKernel:
             }
             places["sum"] = [(self.sums, row * self.columns + (part * self.units + unit)) for part in range(step.sums)]
             written = [place for a in step.arrays if a.written for place in places[a.name]]
-            compute(self.kernel, step.name, step.function, places, written, step.optional)
+            compute(self.kernel, step.name, step.function, places, written)
 
 
 @lru_cache(None)
@@ -221,12 +214,12 @@ def _bias(bias: bool, gates: int) -> tuple[RowArray, ...]:
 def rnn(bias: bool, relu: bool) -> Recurrence:
     """Return the step of a plain recurrent network."""
 
-    def values(p: Value, b: Value | None, sum: Value) -> Value:
+    def values(p: Value, sum: Value, b: Value | None = None) -> Value:
         s = plus(p, b) + sum
         return select(s < 0, 0, s) if relu else call("tanh", s)
 
     arrays = (RowArray("hidden", 1, written=True), RowArray("p", 1), *_bias(bias, 1))
-    return Recurrence(f"rnn_sequence{'_bias' * bias}{'_relu' * relu}", 1, arrays, values, ("b",))
+    return Recurrence(f"rnn_sequence{'_bias' * bias}{'_relu' * relu}", 1, arrays, values)
 
 
 @lru_cache(None)
@@ -240,7 +233,7 @@ def rnn_gradient(relu: bool) -> Recurrence:
     return Recurrence(f"rnn_sequence_backward{'_relu' * relu}", 1, arrays, gradients, gradient=True)
 
 
-def _lstm(p: Values, b: Values | None, last: Value, sum: Values) -> Values:
+def _lstm(p: Values, last: Value, sum: Values, b: Values | None = None) -> Values:
     sums = zip(p, b or (None,) * 4, sum, strict=True)
     return lstm_values(tuple([plus(x, y) + z for x, y, z in sums]), last)
 
@@ -252,12 +245,12 @@ def lstm(bias: bool) -> Recurrence:
         RowArray("hidden", 1, written=True), RowArray("cell", 1, written=True), RowArray("gates", 4, written=True),
         RowArray("p", 4), RowArray("last", 1, "entering"), *_bias(bias, 4),
     )  # fmt: skip
-    return Recurrence(f"lstm_sequence{'_bias' * bias}", 4, arrays, _lstm, ("b",))
+    return Recurrence(f"lstm_sequence{'_bias' * bias}", 4, arrays, _lstm)
 
 
 def _lstm_gradients(
-    gates: Values, cell: Value, last: Value, carry: Value, dhidden: Value | None, dcells: Value | None,
-    dgates: Values | None, sum: Value,
+    gates: Values, cell: Value, last: Value, carry: Value, sum: Value, dhidden: Value | None = None,
+    dcells: Value | None = None, dgates: Values | None = None,
 ) -> Values:  # fmt: skip
     dh = plus(sum, dhidden)
     *ds, dlast = lstm_gradients(gates, cell, last, dh, plus(carry, dcells), dgates)
@@ -275,11 +268,11 @@ def lstm_gradient(hidden: bool, cells: bool, gates: bool) -> Recurrence:
         RowArray("gates", 4), RowArray("cell", 1), RowArray("last", 1, "entering"),
         *[RowArray("dhidden", 1)] * hidden, *[RowArray("dcells", 1)] * cells, *[RowArray("dgates", 4)] * gates,
     )  # fmt: skip
-    name, optional = f"lstm_sequence_backward_{hidden:d}{cells:d}{gates:d}", ("dhidden", "dcells", "dgates")
-    return Recurrence(name, 1, arrays, _lstm_gradients, optional, gradient=True)
+    name = f"lstm_sequence_backward_{hidden:d}{cells:d}{gates:d}"
+    return Recurrence(name, 1, arrays, _lstm_gradients, gradient=True)
 
 
-def _gru(p: Values, b: Values | None, last: Value, sum: Values) -> Values:
+def _gru(p: Values, last: Value, sum: Values, b: Values | None = None) -> Values:
     return gru_values(p, tuple([plus(x, y) for x, y in zip(sum, b or (None,) * 3, strict=True)]), last)
 
 
@@ -290,11 +283,11 @@ def gru(bias: bool) -> Recurrence:
         RowArray("hidden", 1, written=True), RowArray("gates", 4, written=True), RowArray("p", 3),
         RowArray("last", 1, "entering"), *_bias(bias, 3),
     )  # fmt: skip
-    return Recurrence(f"gru_sequence{'_bias' * bias}", 3, arrays, _gru, ("b",))
+    return Recurrence(f"gru_sequence{'_bias' * bias}", 3, arrays, _gru)
 
 
 def _gru_gradients(
-    gates: Values, last: Value, carry: Value, dhidden: Value | None, dgates: Values | None, sum: Value
+    gates: Values, last: Value, carry: Value, sum: Value, dhidden: Value | None = None, dgates: Values | None = None
 ) -> Values:
     return gru_gradients(gates, last, plus(sum + carry, dhidden), dgates)
 
@@ -308,4 +301,4 @@ def gru_gradient(hidden: bool, gates: bool) -> Recurrence:
         *[RowArray("dhidden", 1)] * hidden, *[RowArray("dgates", 4)] * gates,
     )  # fmt: skip
     name = f"gru_sequence_backward_{hidden:d}{gates:d}"
-    return Recurrence(name, 1, arrays, _gru_gradients, ("dhidden", "dgates"), gradient=True)
+    return Recurrence(name, 1, arrays, _gru_gradients, gradient=True)

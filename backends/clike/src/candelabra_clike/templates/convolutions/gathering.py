@@ -107,7 +107,7 @@ def source(memory: str, rank: int, width: int, padded: bool, wide: bool) -> Sour
     start, columns, channels, per_item = k.numbers("x_from", "columns", "channels", "channels_per_item")
     taps, image_step, channel_step = k.numbers("taps", "x_image_step", "x_channel")
     groups = ("t", "p", "x_t", "x_p", *(("corner", "inside", "step", "tap_step") if padded else ()))
-    t, p, tap_steps, position_steps, *padding = [k.numbers(*[f"{n}{d}" for d in range(rank)]) for n in groups]
+    t, p, tap_steps, position_steps, *padding = [k.per_dim(n, rank) for n in groups]
     column, first = k.let("column", k.item % columns), k.let("first", k.item // columns * per_item)
     image, here, places = k.variable("image", column), k.variable("here", start), [column] * rank
     for d, coordinate in each_coordinate(k, image, p, outermost=False):

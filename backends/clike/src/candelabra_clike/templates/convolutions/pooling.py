@@ -8,30 +8,21 @@ loops.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
 from typing import Any, NamedTuple
 
-from candelabra.dtypes import COMPLEX, FLOATING, dtype
+from candelabra.dtypes import COMPLEX, FLOATING, dtype, int64
 
 from candelabra_clike.array import Shape, StridedArray
 from candelabra_clike.engine import Engine, Launch
-from candelabra_clike.language import (
-    Value,
-    Variable,
-    all_declared,
-    assignments,
-    cast,
-    constant,
-    highest,
-    lowest,
-    select,
-)
-from candelabra_clike.language import text as text_of
+from candelabra_clike.language import INDEX, Value, Variable, all_declared, and_then, cast, constant, lowest, select
+from candelabra_clike.language.kernels import KernelBuilder, built
 from candelabra_clike.layouts import WIDE, collapsed
-from candelabra_clike.source import KernelParameter, Source, number, reads, writes
-from candelabra_clike.templates import index_walker
+from candelabra_clike.source import Source
+from candelabra_clike.templates.index_walker import declare_offsets, flat_index, outer_coordinates
 from candelabra_clike.templates.reduction_dims import max_offset
 from candelabra_clike.types import CTYPES
 
@@ -52,13 +43,6 @@ class PoolingGeometry(NamedTuple):
     padding: Shape
     dilation: Shape
 
-    @property
-    def named(self) -> Iterator[tuple[str, int]]:
-        """The names of these numbers in sources: ``w0 w1 …``, ``t0 …``, ``q0 …``, ``d0 …``."""
-        for letter, values in zip("wtqd", self, strict=True):
-            for dim, value in enumerate(values):
-                yield f"{letter}{dim}", value
-
 
 @dataclass(frozen=True, eq=False)
 class WindowReduction:
@@ -66,11 +50,10 @@ class WindowReduction:
 
     ``more`` returns the value after an element, from the value ``a0`` before it, which is ``first`` in the beginning,
     and the element ``v``. For windows without padding ``interior`` returns the initial value from the first element,
-    and ``more_interior`` is the same as ``more``.
+    and ``more_interior`` is ``more`` unless it is given.
 
-    With ``with_index``, each of them returns a position, too: ``a1`` is that before an element, at first the largest
-    index, and ``at`` is the position of the element. ``index`` is the type of positions. Raises ``ExpressionError`` for
-    a wrong expression.
+    With ``with_index``, each of them returns a position, too: ``a1`` is that before an element, at first -1, and ``at``
+    is the position of the element. Raises ``ExpressionError`` for a wrong expression.
     """
 
     name: str
@@ -79,36 +62,29 @@ class WindowReduction:
     first: float
     more: Callable[..., Any]
     interior: Callable[..., Any]
-    more_interior: Callable[..., Any]
+    more_interior: Callable[..., Any] | None = None
     with_index: bool = False
     adjoint: bool = False
 
     def __post_init__(self) -> None:
-        for index in ("u32", "u64"):
-            for interior in (True, False):
-                self.declare(index, interior)
-                self.add(index, "0", interior)
+        v, at = Variable(self.element, "v"), Variable("i32", "at")
+        self.after(self.initial("i32"), v, at)
+        self.after(self.initial("i32", v), v, at, interior=True)
 
-    def declare(self, index: str, interior: bool) -> str:
-        """Return declarations of the variables ``best0``, ``best1``."""
-        types = self._types(index)
-        values = [constant(type, first) for type, first in zip(types, (self.first, highest(index)))]
-        if interior:
-            known = {"v": Variable(self.element, "v"), "index": index}
-            values = all_declared(repr(self.name), self.interior, known, [(type,) for type in types])
-        return " ".join(f"{type} best{k} = {text_of(v)};" for k, (type, v) in enumerate(zip(types, values)))
+    def initial(self, position: str, v: Value | None = None) -> list[Value]:
+        """Return the value before the first element, of a window without padding from that element ``v``. ``position``
+        is the type of positions.
+        """
+        types = [self.state, *[position] * self.with_index]
+        if v is None:
+            return [constant(type, first) for type, first in zip(types, (self.first, -1))]
+        return all_declared(repr(self.name), self.interior, {"v": v}, [(type,) for type in types])
 
-    def add(self, index: str, at: str, interior: bool) -> str:
-        """Return statements that add element ``v`` at a position."""
-        types = self._types(index)
-        known: dict[str, Any] = {f"a{k}": Variable(type, f"best{k}") for k, type in enumerate(types)}
-        known |= {"v": Variable(self.element, "v"), "at": Variable(index, f"({at})"), "index": index}
-        function = self.more_interior if interior else self.more
-        values = all_declared(repr(self.name), function, known, [(type,) for type in types])
-        return assignments([f"best{k}" for k in range(len(types))], values)
-
-    def _types(self, index: str) -> list[str]:
-        return [self.state, *[index] * self.with_index]
+    def after(self, before: Sequence[Value], v: Value, at: Value, interior: bool = False) -> list[Value]:
+        """Return the value after an element at a position."""
+        function = self.more_interior if interior and self.more_interior else self.more
+        known = {**{f"a{n}": value for n, value in enumerate(before)}, "v": v, "at": at}
+        return all_declared(repr(self.name), function, known, [(value.type,) for value in before])
 
 
 class PoolingForm(NamedTuple):
@@ -126,11 +102,6 @@ class PoolingForm(NamedTuple):
     """Whether the dilation is greater than 1."""
     short: bool
     """Whether rows of the result are shorter than vectors."""
-
-    @property
-    def index_type(self) -> str:
-        """The type of indices."""
-        return "u64" if self.wide else "u32"
 
 
 class PoolingPlan(NamedTuple):
@@ -153,8 +124,8 @@ def max_reduction(d: dtype, with_index: bool) -> WindowReduction:
     def largest(a0: Value, v: Value) -> Value:
         return select(larger(a0, v), v, a0)
 
-    def first_or_larger(a0: Value, a1: Value, v: Value, at: Value, index: str) -> tuple[Value, Value]:
-        better = (a1 == highest(index)) | larger(a0, v)
+    def first_or_larger(a0: Value, a1: Value, v: Value, at: Value) -> tuple[Value, Value]:
+        better = (a1 < 0) | larger(a0, v)
         return select(better, v, a0), select(better, at, a1)
 
     def larger_of(a0: Value, a1: Value, v: Value, at: Value) -> tuple[Value, Value]:
@@ -162,11 +133,10 @@ def max_reduction(d: dtype, with_index: bool) -> WindowReduction:
         return select(better, v, a0), select(better, at, a1)
 
     if not with_index:
-        return WindowReduction(f"max_pool_values_{d.name}", value, value, lowest(value), largest, lambda v: v, largest)
+        return WindowReduction(f"max_pool_values_{d.name}", value, value, lowest(value), largest, lambda v: v)
     return WindowReduction(
-        f"max_pool_{d.name}", value, value, lowest(value), first_or_larger,
-        lambda v, index: (v, constant(index, 0)), larger_of, with_index=True,
-    )  # fmt: skip
+        f"max_pool_{d.name}", value, value, lowest(value), first_or_larger, lambda v: (v, 0), larger_of, with_index=True
+    )
 
 
 def sum_reduction(d: dtype, adjoint: bool = False) -> WindowReduction:
@@ -175,48 +145,41 @@ def sum_reduction(d: dtype, adjoint: bool = False) -> WindowReduction:
     exact = d.category in (COMPLEX, FLOATING)
     state = value if exact else f"u{value[1:]}"
 
-    def add(a0: Value, v: Value) -> Value:
+    def plus(a0: Value, v: Value) -> Value:
         return a0 + v if exact else cast(state, a0 + cast(state, v))
 
     name = f"sum_pool{'_adjoint' if adjoint else ''}_{d.name}"
-    return WindowReduction(name, value, state, 0, add, lambda: constant(state, 0), add, adjoint=adjoint)
+    return WindowReduction(name, value, state, 0, plus, lambda: 0, adjoint=adjoint)
 
 
 # -- plans ------------------------------------------------------------------------------------------------------------
-def pool(
-    x: StridedArray, geometry: PoolingGeometry, extents: Shape, fold: WindowReduction, outs: Sequence[StridedArray]
-) -> None:
-    """Reduce the windows of ``x`` into contiguous results, whose last dims are ``extents``."""
-    if not outs[0].size:
-        return
-    plan = planned(x.engine, x.shape, x.strides, x.dtype, geometry, extents, fold, x.offset >= WIDE // 2)
-    plan.launch(plan.items, *[out.buffer for out in outs], x.buffer, x.offset, *plan.numbers)
+def pool(x: StridedArray, fold: WindowReduction, shape: Shape, *geometry: Shape) -> list[StridedArray]:
+    """Return the results for the windows of ``x``, whose last dims are those of ``geometry``: the window's size,
+    stride, padding and dilation.
+    """
+    outs = [x.engine.empty(shape, d) for d in (x.dtype, *[int64] * fold.with_index)]
+    if outs[0].size:
+        form, extents = PoolingGeometry(*map(tuple, geometry)), shape[-len(geometry[0]) :]
+        plan = planned(x.engine, x.shape, x.strides, x.dtype, form, extents, fold, x.offset >= WIDE // 2)
+        plan.launch(plan.items, *[out.buffer for out in outs], x.buffer, x.offset, *plan.numbers)
+    return outs
 
 
 @lru_cache(4096)
 def planned(
-    engine: Engine,
-    shape: Shape,
-    strides: Shape,
-    d: dtype,
-    geometry: PoolingGeometry,
-    extents: Shape,
-    fold: WindowReduction,
-    far: bool,
-) -> PoolingPlan:
+    engine: Engine, shape: Shape, strides: Shape, d: dtype, geometry: PoolingGeometry, extents: Shape,
+    fold: WindowReduction, far: bool,
+) -> PoolingPlan:  # fmt: skip
     """Return the plan of a call."""
-    rank = len(extents)
-    lead = len(shape) - rank
+    rank, lead = len(extents), len(shape) - len(extents)
     planes, (steps,) = collapsed(shape[:lead], (strides[:lead],))
-    rows = prod(planes) * prod(extents[:-1])
-    size = rows * extents[-1]
+    rows, size = prod(planes) * prod(extents[:-1]), prod(planes) * prod(extents)
     # Positions in the padding count too: those before 0, which wrap around, and those after the end.
     margin = sum(map(prod, zip(geometry.window, geometry.dilation))) + sum(geometry.padding)
     furthest = max(
         size, max_offset(shape, strides), prod(shape[lead:]), *[m * t for m, t in zip(extents, geometry.stride)]
     )
-    wide = far or furthest + margin >= WIDE // 2
-    serial = engine.traits.serial
+    wide, serial = far or furthest + margin >= WIDE // 2, engine.traits.serial
     fixed = geometry if prod(geometry.window) <= SMALL and size >= GRAIN else None
     form = PoolingForm(
         fold, d, rank, len(planes), strides[-1] == 1, serial, wide, fixed, any(k > 1 for k in geometry.dilation),
@@ -224,8 +187,8 @@ def planned(
     )  # fmt: skip
     numbers = (*planes, *extents, *shape[lead:], *steps, *strides[lead:])
     if fixed is None:
-        numbers += tuple(value for _, value in geometry.named)
-    launch = engine.compile(text(form))
+        numbers += (*geometry.window, *geometry.stride, *geometry.padding, *geometry.dilation)
+    launch = engine.compile(source(form))
     if not serial:
         return PoolingPlan(launch, size, numbers)
     pieces = max(1, min(size // GRAIN, 16 * engine.traits.compute_units))
@@ -242,123 +205,139 @@ def interior_windows(geometry: PoolingGeometry, size: int, windows: int) -> tupl
     return low, min(max(high, low), windows)
 
 
-# -- texts ------------------------------------------------------------------------------------------------------------
-def text(form: PoolingForm) -> Source:
-    """Return the kernel: a work-item computes several rows of the result, or one element."""
-    fold, last = form.fold, form.rank - 1
-    memory = CTYPES[form.dtype].memory
-    own = ("rows", "rows_per_item", "low", "high") if form.serial else ()
-    geometry = () if form.fixed else tuple([f"{letter}{d}" for letter in "wtqd" for d in range(form.rank)])
-    parameters: tuple[KernelParameter, ...] = (
-        writes("out", memory), *([writes("at", "i64")] if fold.with_index else []), reads("x", memory), number("x_at"),
-        *map(number, own), *index_walker.size_parameters(form.lead, "l"), *index_walker.size_parameters(form.rank, "m"),
-        *index_walker.size_parameters(form.rank), *index_walker.stride_parameters(("x",), form.lead, "_l"),
-        *index_walker.stride_parameters(("x",), form.rank), *map(number, geometry),
-    )  # fmt: skip
-    fixed = "".join([f"const INDEX {n} = {v};\n" for n, v in (form.fixed.named if form.fixed else ())])
-    one = f"const INDEX to = row * m{last} + o{last};\n{element(form)}"
-    if form.serial:
-        body = (
-            f"{fixed}const INDEX begin = GLOBAL_ID * rows_per_item;\n"
-            "const INDEX end = begin + rows_per_item < rows ? begin + rows_per_item : rows;\n"
-            f"for (INDEX row = begin; row < end; ++row) {{\n{row_position(form)}{row_text(form, one)}}}"
-        )
-    else:
-        body = (
-            f"{fixed}const INDEX row = GLOBAL_ID / m{last}, o{last} = GLOBAL_ID % m{last};\n{row_position(form)}{one}"
-        )  # fmt: skip
-    name = f"{fold.name}_{form.rank}d{'_apart' if form.dilated else ''}{'_fixed' if form.fixed else ''}"
-    return Source(name, parameters, body, group=1 if form.serial else None, wide=form.wide)
+# -- kernels ----------------------------------------------------------------------------------------------------------
+@built("pool")
+def source(form: PoolingForm) -> Source:
+    """Return the kernel of a form."""
+    return PoolingKernel(form).source()
 
 
-def row_position(form: PoolingForm) -> str:
-    """Return statements for the position of row ``row``: indices ``o0 …`` along all dims but the last, and offset
-    ``x_row``.
-    """
-    outer = index_walker.declare_coordinates("o", "plane", form.rank - 1, "m")
-    return f"INDEX plane = row;\n{outer}" + index_walker.row_offsets(("x",), form.lead, "plane", "l", "_l")
+class PoolingKernel:
+    """The kernel of a form: a work-item computes several rows of the result, or one element."""
+
+    def __init__(self, form: PoolingForm) -> None:
+        self.form, self.fold, rank = form, form.fold, form.rank
+        self.position = "i64" if form.wide else "i32"
+        marks = f"{'_apart' * form.dilated}{'_fixed' * (form.fixed is not None)}"
+        self.kernel = k = KernelBuilder(f"{form.fold.name}_{rank}d{marks}", form.wide)
+        self.out = k.writes("out", form.dtype)
+        if self.fold.with_index:
+            self.at = k.writes("at", "i64")
+        self.x, self.x_at = k.reads("x", form.dtype), k.number("x_at")
+        if form.serial:
+            self.rows, self.rows_per_item, self.low, self.high = k.numbers("rows", "rows_per_item", "low", "high")
+        self.lead, self.windows, self.sizes = k.per_dim("l", form.lead), k.per_dim("m", rank), k.per_dim("n", rank)
+        self.lead_steps, steps = k.per_dim("x_l", form.lead), k.per_dim("x_s", rank)
+        self.steps: list[Value] = [*steps[:-1], constant(INDEX, 1) if form.adjacent else steps[-1]]
+        if form.fixed is None:
+            geometry = [k.per_dim(letter, rank) for letter in "wtqd"]
+        else:
+            named = zip("wtqd", form.fixed, strict=True)
+            geometry = [[k.let(f"{n}{d}", constant(INDEX, v)) for d, v in enumerate(values)] for n, values in named]
+        self.window, self.stride, self.padding, self.dilation = geometry
+
+    def source(self) -> Source:
+        """Return the kernel."""
+        k, count = self.kernel, self.windows[-1]
+        if self.form.serial:
+            with k.share("row", self.rows, self.rows_per_item) as row:
+                self._locate(row)
+                self._row(row)
+        else:
+            self._locate(k.let("row", k.item // count))
+            self._element(k.item, k.let("o", k.item % count))
+        return k.source(group=1 if self.form.serial else None)
+
+    def _locate(self, row: Value) -> None:
+        """Declare the coordinates of a row along all dims but the last, and the offset of its plane in ``x``."""
+        k = self.kernel
+        plane, self.outer = outer_coordinates(k, "plane", row, self.windows[:-1])
+        self.x_row = declare_offsets(k, {"x": self.x_at}, {"x": self.lead_steps}, plane, self.lead)["x"]
+
+    # -- elements one by one ------------------------------------------------------------------------------------------
+    def _element(self, to: Value, last: Value) -> None:
+        """Compute element ``to`` of the result, with coordinate ``last``, from the elements of its window."""
+        k, fold = self.kernel, self.fold
+        state = self._declare(fold.initial(self.position))
+        with ExitStack() as loops:
+            i = [loops.enter_context(self._each_position(d, o)) for d, o in enumerate([*self.outer, last])]
+            v = k.let("v", self.x[self.x_row + inner(i, self.steps)])
+            at = cast(self.position, flat_index(i, self.sizes))
+            k.assign_all(state, fold.after(state, v, at))
+        self.out[to] = cast(self.out.type, state[0])
+        if fold.with_index:
+            self.at[to] = cast("i64", state[1])
+
+    def _declare(self, values: Sequence[Value]) -> list[Variable]:
+        return [self.kernel.variable(f"best{n}", value) for n, value in enumerate(values)]
+
+    @contextmanager
+    def _each_position(self, d: int, o: Value) -> Iterator[Value]:
+        """A loop along a dim over the positions of window ``o`` that are not padding: the index of the input."""
+        k, window, size = self.kernel, self.window[d], self.sizes[d]
+        stride, padding, dilation = self.stride[d], self.padding[d], self.dilation[d]
+        if not self.fold.adjoint:
+            with k.loop(f"k{d}", 0, window) as tap:
+                i = k.let(f"i{d}", o * stride + tap * dilation - padding)
+                with k.when(i < size):
+                    yield i
+        elif self.form.dilated:
+            with k.loop(f"k{d}", 0, window) as tap:
+                place = k.let(f"u{d}", o + padding - tap * dilation)
+                i = k.let(f"i{d}", place // stride)
+                with k.when(and_then(i * stride == place, i < size)):
+                    yield i
+        else:  # every stride-th position belongs to a window; the next one belongs to the previous window
+            before = k.variable(f"i{d}", (o + padding) // stride)
+            with k.loop(f"k{d}", (o + padding) % stride, window, stride):
+                with k.when(before < size):
+                    yield before
+                k.assign(before, before - 1)
+
+    # -- rows ---------------------------------------------------------------------------------------------------------
+    def _row(self, row: Value) -> None:
+        """Compute a row: windows without padding in a loop without conditions, the others one by one."""
+        k, count = self.kernel, self.windows[-1]
+        if self.fold.adjoint:
+            with k.loop("j", 0, k.let("many", cast("i32", count)), independent=True) as j:
+                last = k.let("o", cast(INDEX, j))
+                self._element(row * count + last, last)
+            return
+        corner = [k.let(f"corner{d}", o * self.stride[d] - self.padding[d]) for d, o in enumerate(self.outer)]
+        extents = zip(corner, self.window, self.dilation, self.sizes)
+        within = [and_then(c < n, c + (w - 1) * dilation < n) for c, w, dilation, n in extents]
+        whole = k.let("whole", and_then(constant("bool", 1), *within))
+        start, stop = k.let("start", select(whole, self.low, count)), k.let("stop", select(whole, self.high, count))
+        with k.loop("o", 0, count) as o:
+            with k.when(o == start):
+                k.assign(o, stop)
+            with k.when(o < count):
+                self._element(row * count + o, o)
+        with k.when(start < stop):
+            self._interior(row, [*corner, self.low * self.stride[-1] - self.padding[-1]])
+
+    def _interior(self, row: Value, corner: Sequence[Value]) -> None:
+        """Compute the windows ``low`` to ``high`` of a row, which have no padding. The first begins at ``corner``."""
+        k, fold, to = self.kernel, self.fold, row * self.windows[-1] + self.low
+        from_x, out = k.pointer("from_x", self.x, self.x_row + inner(corner, self.steps)), k.pointer("to", self.out, to)
+        if fold.with_index:
+            at, first = k.pointer("to_at", self.at, to), k.let("first", flat_index(corner, self.sizes))
+        many = k.let("many", cast("i32", self.high - self.low))
+        with k.loop("j", 0, many, independent=True, few=self.form.short) as j:
+            here = k.pointer("here", from_x, j * cast(self.position, self.stride[-1] * self.steps[-1]))
+            state = self._declare(fold.initial(self.position, k.let("first_here", here[0])))
+            with ExitStack() as loops:
+                unrolled = self.form.fixed is not None
+                each = [k.loop(f"k{d}", 0, w, unrolled=unrolled) for d, w in enumerate(self.window)]
+                i = [loops.enter_context(loop) * self.dilation[d] for d, loop in enumerate(each)]
+                v = k.let("v", here[inner(i, self.steps)])
+                k.assign_all(state, fold.after(state, v, cast(self.position, flat_index(i, self.sizes)), interior=True))
+            out[j] = cast(out.type, state[0])
+            if fold.with_index:
+                at[j] = cast("i64", first + cast(INDEX, j) * self.stride[-1] + cast(INDEX, state[1]))
 
 
-def element(form: PoolingForm) -> str:
-    """Return statements that compute one element of the result from the elements of its window."""
-    fold, c = form.fold, CTYPES[form.dtype]
-    lines, flat, index = [fold.declare(form.index_type, False)], "0", form.index_type
-    for d in range(form.rank):
-        lines.append(window_loop(form, d))
-        flat = f"({flat}) * n{d} + i{d}" if d else "i0"
-    offset = " + ".join(["x_row", *[f"i{d} * {stride_of(form, d)}" for d in range(form.rank)]])
-    lines.append(f"const {c.value} v = {c.load(f'x[{offset}]')};\n{fold.add(index, flat, False)}")
-    last = f"out[to] = {c.store('best0')};"
-    if fold.with_index:
-        last += " at[to] = best1 == (INDEX)-1 ? (i64)-1 : (i64)best1;"
-    return "\n".join([*lines, "}}" * form.rank, last]) + "\n"
-
-
-def window_loop(form: PoolingForm, d: int) -> str:
-    """Return the loop along a dim over the positions ``k`` of a window that are not padding, at index ``i`` of the
-    input.
-    """
-    if not form.fold.adjoint:
-        interior_windows = f"const INDEX i{d} = o{d} * t{d} + k{d} * d{d} - q{d};\nif (i{d} < n{d}) {{"
-    elif form.dilated:
-        interior_windows = (
-            f"const INDEX u{d} = o{d} + q{d} - k{d} * d{d}, i{d} = u{d} / t{d};\n"
-            f"if (i{d} * t{d} == u{d} && i{d} < n{d}) {{"
-        )
-    else:  # every t-th position belongs to a window; the next one belongs to the previous window
-        start = f"INDEX i{d} = (o{d} + q{d}) / t{d}, k{d} = (o{d} + q{d}) % t{d}"
-        return f"for ({start}; k{d} < w{d}; k{d} += t{d}, --i{d}) {{ if (i{d} < n{d}) {{"
-    return f"for (INDEX k{d} = 0; k{d} < w{d}; ++k{d}) {{\n{interior_windows}"
-
-
-def stride_of(form: PoolingForm, d: int) -> str:
-    """Return the stride of ``x`` along a dim."""
-    return "1" if form.adjacent and d == form.rank - 1 else f"x_s{d}"
-
-
-def row_text(form: PoolingForm, one: str) -> str:
-    """Return statements that compute a row: interior windows in a loop without conditions, the others one by one."""
-    last = form.rank - 1
-    if form.fold.adjoint:
-        each = f"const INDEX o{last} = (INDEX)j;\n{one}"
-        return f"const int many = (int)m{last};\nINDEPENDENT\nfor (int j = 0; j < many; ++j) {{\n{each}}}\n"
-    outer = [f"o{d} * t{d} - q{d} < n{d} && o{d} * t{d} - q{d} + (w{d} - 1) * d{d} < n{d}" for d in range(last)]
-    return (
-        f"const u32 good = {' && '.join(outer) or '1'};\n"
-        f"const INDEX from = good ? low : m{last}, until = good ? high : m{last};\n"
-        f"for (INDEX o{last} = 0; o{last} < m{last}; ++o{last}) {{\n"
-        f"if (o{last} == from) o{last} = until;\nif (o{last} < m{last}) {{\n{one}}}\n}}\n"
-        f"if (from < until) {{\n{interior(form)}}}\n"
-    )
-
-
-def interior(form: PoolingForm) -> str:
-    """Return the loop over the windows ``low`` to ``high`` of a row, which do not overlap the padding."""
-    fold, c, last = form.fold, CTYPES[form.dtype], form.rank - 1
-    outer = [f"(o{d} * t{d} - q{d}) * {stride_of(form, d)}" for d in range(last)]
-    start = " + ".join(["x_row", *outer, f"(low * t{last} - q{last}) * {stride_of(form, last)}"])
-    with_index = [f"(o{d} * t{d} - q{d}) * {plane_stride(d, last)}" for d in range(last)]
-    first = " + ".join([*with_index, f"low * t{last} - q{last}"])
-    along = f"j * ({'i64' if form.wide else 'int'})(t{last} * {stride_of(form, last)})"
-    within = " + ".join([f"k{d} * d{d} * {stride_of(form, d)}" for d in range(form.rank)])
-    at = " + ".join([f"k{d} * d{d} * {plane_stride(d, last)}" for d in range(form.rank)])
-    unroll = "UNROLL\n" if form.fixed else ""
-    loops = "".join([f"{unroll}for (INDEX k{d} = 0; k{d} < w{d}; ++k{d})\n" for d in range(form.rank)])
-    stores = f"GLOBAL {c.memory}* const out_near = out + (row * m{last} + low);\n"
-    ending = f"out_near[j] = {c.store('best0')};"
-    if fold.with_index:
-        stores += f"GLOBAL i64* const at_near = at + (row * m{last} + low);\nconst INDEX first = {first};\n"
-        ending += f" at_near[j] = (i64)(first + (INDEX)j * t{last} + best1);"
-    return (
-        f"GLOBAL const {c.memory}* const from_here = x + ({start});\n{stores}"
-        "const int many = (int)(high - low);\n"
-        f"INDEPENDENT{'_FEW' if form.short else ''}\nfor (int j = 0; j < many; ++j) {{\n"
-        f"GLOBAL const {c.memory}* const p = from_here + {along};\n"
-        f"{c.value} v = {c.load('p[0]')}; {fold.declare(form.index_type, True)}\n"
-        f"{loops}{{ v = {c.load(f'p[{within}]')}; {fold.add(form.index_type, at, True)} }}\n{ending}\n}}\n"
-    )
-
-
-def plane_stride(d: int, last: int) -> str:
-    """Return the stride of a dim in a contiguous plane."""
-    return " * ".join([f"n{e}" for e in range(d + 1, last + 1)]) or "1"
+def inner(coordinates: Sequence[Value], strides: Sequence[Value]) -> Value:
+    """Return the offset of an element."""
+    first, *others = [coordinate * stride for coordinate, stride in zip(coordinates, strides, strict=True)]
+    return sum(others, start=first)

@@ -96,8 +96,7 @@ def text(rule: ScatterRule, serial: bool, distinct: bool) -> Source:
         with k.share("plane", planes, planes_per_item) as plane:
             arrays = plane_arrays(plane)
             every, many = k.let("every", cast("i32", size)), k.let("many", cast("i32", count))
-            with k.loop("i", 0, every, independent=True) as i:
-                arrays.to[i] = 0
+            k.fill(arrays.to, every, independent=True)
             with k.loop("i", 0, many) as i:
                 _scatter(k, rule, arrays, i, errors)
     elif distinct:

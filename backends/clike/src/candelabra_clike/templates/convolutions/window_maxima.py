@@ -5,16 +5,25 @@ A work-item computes several rows of the result on serial devices, and one eleme
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import reduce
+from operator import mul
+from typing import NamedTuple, TypeAlias
 
 from candelabra.dtypes import dtype
 
-from candelabra_clike.source import Source, number, reads, writes
-from candelabra_clike.templates.index_walker import declare_coordinates
-from candelabra_clike.types import CTYPES
+from candelabra_clike.language import INDEX, Value, Variable, call, cast, constant, highest, select
+from candelabra_clike.language.kernels import KernelBuilder, built
+from candelabra_clike.source import Source
+from candelabra_clike.templates.index_walker import flat_index, outer_coordinates
+from candelabra_clike.templates.indexing.index_arrays import IndexErrors
 
 LONG = 8
 """The elements of a row of a window from which serial devices find the maximum without branches, before its index."""
+
+Bounds: TypeAlias = Sequence[tuple[Value, Value]]
+"""The first position of a window along each dim, and its length."""
 
 
 class WindowForm(NamedTuple):
@@ -27,83 +36,110 @@ class WindowForm(NamedTuple):
     wide: bool
 
 
-def text(form: WindowForm) -> Source:
-    """Return the kernel."""
-    c, rank = CTYPES[form.dtype], form.rank
-    last = rank - 1
-    declare = "u32 wrong = 0; i64 value = 0, dim = 0, limit = 0;\n" if form.placed else ""
-    report = "if (wrong) report_error(errors, ticket, value, dim, limit);\n" if form.placed else ""
-    plane = " * ".join([f"n{d}" for d in range(rank)])
-    row = f"INDEX rest = row;\n{declare_coordinates('o', 'rest', last, 'm')}"
-    row += f"GLOBAL const {c.memory}* const from = x + (x_at + rest * ({plane}));\n"
-    row += "".join([_bounds(form, d) for d in range(last)])
-    each = f"{_bounds(form, last)}{_reduction(form)}out[row * m{last} + o{last}] = {c.store('best')};\n"
-    each += f"at[row * m{last} + o{last}] = (i64)found;\n"
-    if form.serial:
-        body = (
-            "const INDEX begin = GLOBAL_ID * per_item, end = begin + per_item < rows ? begin + per_item : rows;\n"
-            f"{declare}for (INDEX row = begin; row < end; ++row) {{\n{row}"
-            f"for (INDEX o{last} = 0; o{last} < m{last}; ++o{last}) {{\n{each}}}\n}}\n{report}"
-        )
-    else:
-        body = f"{declare}const INDEX row = GLOBAL_ID / m{last}, o{last} = GLOBAL_ID % m{last};\n{row}{each}{report}"
-    buffers = [writes("out", c.memory), writes("at", "i64"), reads("x", c.memory)]
-    numbers = ["x_at", "rows", "per_item", *[f"{letter}{d}" for letter in "nm" for d in range(rank)]]
-    if form.placed:
-        buffers += [reads("starts", "i64"), writes("errors", "i64"), number("ticket", "u32")]
-        numbers += ["starts_at", *[f"w{d}" for d in range(rank)]]
-    name = f"{'placed' if form.placed else 'adaptive'}_max_pool{rank}d_{form.dtype.name}"
-    return Source(name, (*buffers, *map(number, numbers)), body, wide=form.wide)
+@built("window_maxima")
+def source(form: WindowForm) -> Source:
+    """Return the kernel of a form."""
+    return WindowMaxima(form).source()
 
 
-def _bounds(form: WindowForm, d: int) -> str:
-    """Declare the first position of a window along a dim, and the position after it."""
-    if not form.placed:
-        return f"const INDEX lo{d} = o{d} * n{d} / m{d}, hi{d} = ((o{d} + 1) * n{d} + m{d} - 1) / m{d};\n"
-    before = " + ".join([f"m{e}" for e in range(d)]) or "0"
-    total = " + ".join([f"m{e}" for e in range(form.rank)])
-    return (
-        f"const i64 start{d} = starts[starts_at + rest * ({total}) + {before} + o{d}];\n"
-        f"const u32 out{d} = (u64)start{d} > (u64)(n{d} - w{d});\n"
-        f"if (out{d}) {{ wrong = 1; value = start{d}; dim = {d}; limit = (i64)(n{d} - w{d} + 1); }}\n"
-        f"const INDEX lo{d} = out{d} ? 0 : (INDEX)start{d}, hi{d} = lo{d} + w{d};\n"
-    )
+class WindowMaxima:
+    """The kernel of a form."""
 
+    def __init__(self, form: WindowForm) -> None:
+        self.form, rank = form, form.rank
+        name = f"{'placed' if form.placed else 'adaptive'}_max_pool{rank}d_{form.dtype.name}"
+        self.kernel = k = KernelBuilder(name, form.wide)
+        self.out, self.at, self.x = k.writes("out", form.dtype), k.writes("at", "i64"), k.reads("x", form.dtype)
+        if form.placed:
+            self.starts, self.errors = k.reads("starts", "i64"), IndexErrors(k)
+        self.x_at, self.rows, self.per_item = k.numbers("x_at", "rows", "per_item")
+        self.sizes, self.windows = k.per_dim("n", rank), k.per_dim("m", rank)
+        if form.placed:
+            self.starts_at, self.lengths = k.number("starts_at"), k.per_dim("w", rank)
 
-def _reduction(form: WindowForm) -> str:
-    """Declare ``best`` and ``found``: the first of the largest elements of a window, or the last NaN."""
-    c, rank = CTYPES[form.dtype], form.rank
-    last = rank - 1
-    loops = "".join([f"for (INDEX i{d} = lo{d}; i{d} < hi{d}; ++i{d})\n" for d in range(last)])
-    row = _flat([*[f"i{d}" for d in range(last)], "0"])
-    declared = f"INDEX found = {_flat([f'lo{d}' for d in range(rank)])};\n{c.value} best = {c.load('from[found]')};\n"
-    short = (
-        f"{loops}for (INDEX i = {row} + lo{last}, end_of_row = {row} + hi{last}; i < end_of_row; ++i) {{\n"
-        f"const {c.value} v = {c.load('from[i]')};\nconst u32 better = v > best || v != v;\n"
-        "best = better ? v : best; found = better ? i : found;\n}\n"
-    )
-    if not form.serial:
-        return declared + short
-    bits = c.value[1:]
-    key = f"key_{c.value}({c.load('of_row[i]')})"
-    pointer = f"GLOBAL const {c.memory}* const of_row = from + ({row} + lo{last});\n"
-    long = (
-        f"u{bits} most = key_{c.value}(best);\nconst int length = (int)(hi{last} - lo{last});\n"
-        f"{loops}{{\n{pointer}for (int i = 0; i < length; ++i) {{\n"
-        f"const u{bits} k = {key}; most = k > most ? k : most;\n}}\n}}\n"
-        f"const u32 nan = most == ~(u{bits})0;\nu32 searching = 1;\n"
-        f"{loops}if (searching) {{\n{pointer}u32 hit = 0;\n"
-        f"for (int i = 0; i < length; ++i) hit |= (u32)({key} == most);\n"
-        f"for (int i = 0; hit && i < length; ++i) if ({key} == most) {{\n"
-        f"found = {row} + lo{last} + (INDEX)i; if (!nan) {{ searching = 0; break; }}\n}}\n}}\n"
-        f"best = {c.load('from[found]')};\n"
-    )
-    return f"{declared}if (hi{last} - lo{last} < {LONG}) {{\n{short}}} else {{\n{long}}}\n"
+    def source(self) -> Source:
+        """Return the kernel."""
+        k, count = self.kernel, self.windows[-1]
+        if self.form.placed:
+            self.errors.declare()
+            self.dim, self.limit = k.variable("dim", constant("i64", 0)), k.variable("limit", constant(INDEX, 0))
+        if self.form.serial:
+            with k.share("row", self.rows, self.per_item) as row:
+                self._locate(row)
+                with k.loop("o", 0, count) as o:
+                    self._window(row * count + o, o)
+        else:
+            self._locate(k.let("row", k.item // count))
+            self._window(k.item, k.let("o", k.item % count))
+        if self.form.placed:
+            self.errors.report(self.dim, self.limit)
+        return k.source()
 
+    def _locate(self, row: Value) -> None:
+        """Declare the plane of a row, and the bounds of its windows along the dims before the last one."""
+        self.number, outer = outer_coordinates(self.kernel, "number", row, self.windows[:-1])
+        self.plane = self.kernel.pointer("plane", self.x, self.x_at + self.number * reduce(mul, self.sizes))
+        self.outer = [self._bounds(d, o) for d, o in enumerate(outer)]
 
-def _flat(positions: list[str]) -> str:
-    """Return the number of an element in its plane."""
-    flat = positions[0]
-    for d, position in enumerate(positions[1:], 1):
-        flat = f"({flat} * n{d} + {position})"
-    return flat
+    def _bounds(self, d: int, o: Value) -> tuple[Value, Value]:
+        """Declare the bounds of window ``o`` along a dim."""
+        k, n, m = self.kernel, self.sizes[d], self.windows[d]
+        if not self.form.placed:
+            low = k.let(f"low{d}", o * n // m)
+            return low, k.let(f"length{d}", ((o + 1) * n + m - 1) // m - low)
+        at = self.number * sum(self.windows[1:], start=self.windows[0]) + sum(self.windows[:d], start=o)
+        start, last = k.let(f"start{d}", self.starts[self.starts_at + at]), n - self.lengths[d]
+        outside = k.let(f"outside{d}", cast("u64", start) > last)
+        with k.when(outside):
+            self.errors.note(start)
+            k.assign(self.dim, d)
+            k.assign(self.limit, last + 1)
+        return k.let(f"low{d}", select(outside, 0, cast(INDEX, start))), self.lengths[d]
+
+    def _window(self, to: Value, o: Value) -> None:
+        """Store element ``to``: the first of the largest elements of a window, or the last NaN."""
+        k, bounds = self.kernel, [*self.outer, self._bounds(self.form.rank - 1, o)]
+        found = k.variable("found", flat_index([low for low, _ in bounds], self.sizes))
+        best = k.variable("best", self.plane[found])
+        with k.when(bounds[-1][1] < LONG) if self.form.serial else k.block():
+            self._short_rows(bounds, best, found)
+        if self.form.serial:
+            with k.otherwise():
+                self._long_rows(bounds, best, found)
+        self.out[to] = best
+        self.at[to] = cast("i64", found)
+
+    @contextmanager
+    def _each_row(self, bounds: Bounds) -> Iterator[Value]:
+        """Loops over the rows of a window: the number of the first element in the plane."""
+        k = self.kernel
+        with k.block(), ExitStack() as loops:
+            each = [k.loop(f"i{d}", low, low + length) for d, (low, length) in enumerate(bounds[:-1])]
+            yield k.let("first", flat_index([*map(loops.enter_context, each), bounds[-1][0]], self.sizes))
+
+    def _short_rows(self, bounds: Bounds, best: Variable, index: Variable) -> None:
+        k = self.kernel
+        with self._each_row(bounds) as first, k.loop("i", first, k.let("stop", first + bounds[-1][1])) as i:
+            v = k.let("v", self.plane[i])
+            better = (v > best) | (v != v)
+            k.assign_all([best, index], [select(better, v, best), select(better, i, index)])
+
+    def _long_rows(self, bounds: Bounds, best: Variable, index: Variable) -> None:
+        k, many = self.kernel, cast("i32", bounds[-1][1])
+        most = k.variable("most", call("key", best))
+        with self._each_row(bounds) as first:
+            row = k.pointer("row_here", self.plane, first)
+            with k.loop("i", 0, many) as i:
+                key = k.let("key", call("key", row[i]))
+                k.assign(most, select(key > most, key, most))
+        searching = k.variable("searching", constant("bool", 1))
+        with self._each_row(bounds) as first, k.when(searching):
+            row, hit = k.pointer("row_here", self.plane, first), k.variable("hit", constant("bool", 0))
+            with k.loop("i", 0, many) as i:
+                k.assign(hit, hit | (call("key", row[i]) == most))
+            with k.when(hit), k.loop("i", 0, many) as i, k.when(call("key", row[i]) == most):
+                k.assign(index, first + cast(INDEX, i))
+                with k.when(most != highest(most.type)):  # no NaN, of which the last one counts
+                    k.assign(searching, 0)
+                    k.leave()
+        k.assign(best, self.plane[index])

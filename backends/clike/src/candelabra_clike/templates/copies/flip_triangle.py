@@ -76,8 +76,8 @@ def source(serial: bool, d: dtype, rank: int, inner: Shape, part: str, wide: boo
     out, x = k.writes("out", c.memory), k.reads("x", c.memory)
     starts = {name: k.number(f"{name}_at") for name in ("out", "x")}
     rows, per_item, shift = k.number("rows"), k.number("rows_per_item"), k.number("shift", "i64")
-    n = k.numbers(*[f"n{d}" for d in range(rank)])
-    strides = {name: k.numbers(*[f"{name}_s{d}" for d in range(rank)]) for name in starts}
+    n = k.per_dim("n", rank)
+    strides = {name: k.per_dim(f"{name}_s", rank) for name in starts}
     zero = pair(constant(part_type(c.value), 0), 0) if d.category == COMPLEX else constant(c.memory, 0)
 
     def moving(row: Value) -> Callable[[Value], None]:

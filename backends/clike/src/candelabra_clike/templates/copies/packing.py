@@ -59,7 +59,7 @@ def source(serial: bool, d: dtype, rank: int, wide: bool) -> Source:
     k = KernelBuilder(f"padded_copy_{memory}_{rank}", wide)
     out, x = k.writes("out", memory), k.reads("x", memory)
     out_at, x_at, rows, per_item = k.numbers("out_at", "x_at", "rows", "rows_per_item")
-    n, m, b, s = (k.numbers(*[f"{name}{dim}" for dim in range(rank)]) for name in "nmbs")
+    n, m, b, s = (k.per_dim(name, rank) for name in "nmbs")
 
     def located(at: list[Variable]) -> tuple[Value, Value]:
         """Return whether the row at these coordinates is one of ``x``, and the offset of its first element."""
@@ -90,9 +90,8 @@ def source(serial: bool, d: dtype, rank: int, wide: bool) -> Source:
                         to[j] = of[j]
             with k.otherwise(), k.loop("j", 0, count) as j:
                 to[j] = of[cast(INDEX, j) * s[last]]
-        for low, high in ((0, begin), (stop, size)):
-            with k.loop("j", low, high) as j:
-                to_row[j] = 0
+        k.fill(to_row, begin)
+        k.fill(k.pointer("after", to_row, stop), size - stop)
         advance_variables(k, at, n[:last])
     return k.source()
 

@@ -156,9 +156,7 @@ def radix(key: str, passes: int, wide: bool) -> Source:
     out, (rows, n) = k.writes("out", "i64"), k.numbers("rows", "n")
     with k.when(k.item < rows):
         row = k.let("row", k.item * n)
-        counts = k.array("counts", INDEX, passes * DIGITS)
-        with k.loop("c", 0, passes * DIGITS) as c:
-            counts[c] = 0
+        counts = k.fill(k.array("counts", INDEX, passes * DIGITS), passes * DIGITS)
         from_keys, to_keys = k.pointer("from_keys", keys, row), k.pointer("to_keys", spare, row)
         from_order, to_order = k.pointer("from_order", order, row), k.pointer("to_order", other, row)
         with k.loop("i", 0, n) as i:
@@ -219,9 +217,7 @@ def digits(key: str, passes: int, wide: bool) -> Source:
     keys, counts, parts = k.reads("keys", key), k.writes("counts", INDEX), Blocks.of(k)
     with k.when(k.item < parts.rows * parts.blocks):
         row, _, begin, end = parts.block(k)
-        mine = k.array("mine", INDEX, DIGITS)
-        with k.loop("c", 0, DIGITS) as c:
-            mine[c] = 0
+        mine = k.fill(k.array("mine", INDEX, DIGITS), DIGITS)
         with k.loop("i", begin, end) as i:
             _count(mine, _digit(keys[row * parts.n + i], parts.shift))
         with k.loop("c", constant("u32", 0), DIGITS) as c:

@@ -115,7 +115,7 @@ def write_source(output: str, d: dtype, rank: int, wide: bool) -> Source:
     mask, x, counts = k.reads("mask", "u8"), k.reads("x", memory), k.reads("counts", "u64")
     out = k.writes("out", memory if values else "i64")
     mask_at, x_at, n, size = k.numbers("mask_at", "x_at", "n", "size")
-    sizes = k.numbers(*[f"n{dim}" for dim in range(rank)])
+    sizes = k.per_dim("n", rank)
     with _block(k, n, size) as (first, _):
         begin = k.variable("begin", constant(INDEX, 0))
         with k.loop("b", 0, k.item) as b:

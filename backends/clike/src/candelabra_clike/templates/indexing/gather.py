@@ -120,8 +120,8 @@ def text(serial: bool, d: dtype, rank: int, inner: Shape, wraps: bool, wide: boo
     arrays = {"out": out, "x": x, **indices.arrays}
     starts = {name: k.number(f"{name}_at") for name in arrays}
     rows, rows_per_item = k.numbers("rows", "rows_per_item")
-    sizes = k.numbers(*[f"n{d}" for d in range(rank)])
-    strides = {name: k.numbers(*[f"{name}_s{d}" for d in range(rank)]) for name in arrays}
+    sizes = k.per_dim("n", rank)
+    strides = {name: k.per_dim(f"{name}_s", rank) for name in arrays}
     indices.add_extents()
     kinds = dict(zip(arrays, inner, strict=True))
     along = any(inner[2:])

@@ -215,10 +215,10 @@ class ScatterSource:
         self.items, self.parts, self.part_size, self.chunks, self.chunk, self.folds = k.numbers(
             "items", "parts", "part_size", "chunks", "chunk", "folds"
         )
-        self.sizes = k.numbers(*[f"n{d}" for d in range(form.columns)])
-        self.fold_sizes = k.numbers(*[f"m{d}" for d in range(form.folds)])
-        self.strides = {name: k.numbers(*[f"{name}_s{d}" for d in range(form.columns)]) for name in self.arrays}
-        self.jumps = {name: k.numbers(*[f"{name}_f{d}" for d in range(form.folds)]) for name in self.read}
+        self.sizes = k.per_dim("n", form.columns)
+        self.fold_sizes = k.per_dim("m", form.folds)
+        self.strides = {name: k.per_dim(f"{name}_s", form.columns) for name in self.arrays}
+        self.jumps = {name: k.per_dim(f"{name}_f", form.folds) for name in self.read}
         self.indices.add_extents()
         self.kinds = dict(zip(self.arrays, form.inner, strict=True))
         self.along = any(form.inner[2:])

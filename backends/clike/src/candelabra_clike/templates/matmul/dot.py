@@ -5,45 +5,66 @@ Four columns are processed at a time, 16 elements each. Nothing is copied, becau
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from candelabra.dtypes import dtype
+
+from candelabra_clike.language import Variable, constant, select
+from candelabra_clike.language.kernel_arrays import KernelArray
+from candelabra_clike.language.kernels import KernelBuilder, built, least
+from candelabra_clike.language.simd import lane_of
+from candelabra_clike.source import Source
+from candelabra_clike.templates.index_walker import declare_offsets
+
 COLUMNS = 4
 """Columns at a time: with two vectors of sums each, they saturate the multipliers."""
 BLOCK = 4096
 """Elements whose products are summed before they are added to the other sums."""
 
 
-def body(value: str, batch: str) -> str:
-    """Return the kernel. ``batch`` are statements that move ``o_at``, ``a_at``, ``b_at``; ``a`` is the vector."""
-    columns = range(COLUMNS)
-    pointers = f"GLOBAL const {value}* const p0 = b + (b_at + j * b_column);\n" + "".join(
-        f"GLOBAL const {value}* const p{i} = j + {i}u < end ? p{i - 1} + b_column : p{i - 1};\n" for i in columns[1:]
-    )
-    totals = f"{value} " + ", ".join(f"t{i} = 0" for i in columns) + ";"
-    sums = f"{value}x8 " + ", ".join(f"s{i}_{v} = 0" for i in columns for v in (0, 1)) + ";"
-    step = " ".join(f"s{i}_{v} += x{v} * LOAD_X8({value}, p{i} + k + {8 * v});" for i in columns for v in (0, 1))
-    ends = "".join(
-        f"PRIVATE_X8({value}, own) = s{i}_0 + s{i}_1;\n"
-        f"t{i} += ((own[0] + own[4]) + (own[1] + own[5])) + ((own[2] + own[6]) + (own[3] + own[7]));\n"
-        for i in columns
-    )
-    rest = " ".join(f"t{i} += v[k] * p{i}[k];" for i in columns)
-    puts = " ".join(f"if (j + {i}u < end) out[o_at + (j + {i}u) * o_column] = t{i};" for i in columns)
-    return f"""INDEX left = GLOBAL_ID;
-const INDEX block = left % blocks; left /= blocks;
-{batch}const INDEX first = block * columns_per_item;
-const INDEX end = n - first < columns_per_item ? n : first + columns_per_item;
-GLOBAL const {value}* const v = a + a_at;
-for (INDEX j = first; j < end; j += {COLUMNS}u) {{
-{pointers}{totals}
-for (INDEX k0 = 0; k0 < depth; k0 += {BLOCK}u) {{
-const INDEX k_end = depth - k0 < {BLOCK}u ? depth : k0 + {BLOCK}u;
-INDEX k = k0;
-{sums}
-for (; k + 16 <= k_end; k += 16) {{
-const {value}x8 x0 = LOAD_X8({value}, v + k), x1 = LOAD_X8({value}, v + k + 8);
-{step}
-}}
-{value} own[8];
-{ends}for (; k < k_end; ++k) {{ {rest} }}
-}}
-{puts}
-}}"""
+@built("matmul")
+def source(d: dtype, rank: int) -> Source:
+    """Return the kernel for batches of ``rank`` dims. ``a`` is the vector."""
+    k = KernelBuilder(f"matmul_dots_{d.name}_{rank}", wide=True)
+    out, a, b = k.writes("out", d), k.reads("a", d), k.reads("b", d)
+    starts = {name: k.number(f"{name}_from") for name in "oab"}
+    blocks, per_item, n, depth, o_step, b_step = k.numbers("blocks", "per_item", "n", "depth", "o_step", "b_step")
+    sizes = k.per_dim("z", rank)
+    at = declare_offsets(k, starts, {name: k.per_dim(f"{name}_z", rank) for name in "oab"}, k.item // blocks, sizes)
+    first, vector = k.let("first", k.item % blocks * per_item), k.pointer("vector", a, at["a"])
+    end = k.let("end", first + least(n - first, per_item))
+    with k.loop("j", first, end, COLUMNS) as j:
+        # The last column replaces those beyond it.
+        columns = [k.pointer("column0", b, at["b"] + j * b_step)]
+        for i in range(1, COLUMNS):
+            columns.append(k.pointer(f"column{i}", columns[-1], select(j + i < end, b_step, 0)))
+        totals = [k.variable(f"total{i}", constant(out.type, 0)) for i in range(COLUMNS)]
+        with k.loop("begin", 0, depth, BLOCK) as begin:
+            stop = k.let("stop", begin + least(depth - begin, BLOCK))
+            whole = k.let("whole", stop - (stop - begin) % 16)
+            _add_vectors(k, totals, vector, columns, begin, whole)
+            with k.loop("p", whole, stop) as p:
+                for total, column in zip(totals, columns):
+                    k.assign(total, total + vector[p] * column[p])
+        for i, total in enumerate(totals):
+            with k.when(j + i < end):
+                out[at["o"] + (j + i) * o_step] = total
+    return k.source(contract=True)
+
+
+def _add_vectors(
+    k: KernelBuilder, totals: Sequence[Variable], vector: KernelArray, columns: Sequence[KernelArray],
+    begin: Variable, end: Variable,
+) -> None:  # fmt: skip
+    """Add products to the totals of the columns, two vectors of eight at a time."""
+    zero, pair = constant(vector.type, 0), range(2)
+    sums = [[k.variable(f"sum{i}_{v}", zero, lanes=8) for v in pair] for i in range(COLUMNS)]
+    with k.vectors("p", begin, end, lanes=8, together=2) as p:
+        x = [k.let(f"x{v}", vector[p + 8 * v]) for v in pair]
+        for column, parts in zip(columns, sums):
+            for v in pair:
+                k.assign(parts[v], parts[v] + x[v] * column[p + 8 * v])
+    for i, (total, (low, high)) in enumerate(zip(totals, sums)):
+        own = k.let(f"own{i}", low + high)
+        fourths = [lane_of(own, lane) + lane_of(own, lane + 4) for lane in range(4)]
+        k.assign(total, total + ((fourths[0] + fourths[1]) + (fourths[2] + fourths[3])))

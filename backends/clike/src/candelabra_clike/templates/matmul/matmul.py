@@ -227,21 +227,8 @@ class MatmulKernel:
             count, per_item, layout_.n, layout_.depth, layout_.strides[0][1], layout_.strides[2][1],
             *layout_.batch, *[step for row in layout_.steps for step in row],
         )  # fmt: skip
-        launch = engine.compile(self._dot_source(len(layout_.batch)))
+        launch = engine.compile(dot.source(self.dtype, len(layout_.batch)))
         return MatmulPlan(launch, prod(layout_.batch) * count, numbers, layout_, None, transposed_)
-
-    def _dot_source(self, rank: int) -> Source:
-        """Return the kernel of such a product, for a batch of ``rank`` dims."""
-        names = ("o", "a", "b")
-        head = (
-            writes("out", self.value),
-            *[reads(n, self.value) for n in names[1:]],
-            *[number(f"{n}_from") for n in names],
-            *[number(n) for n in ("blocks", "columns_per_item", "n", "depth", "o_column", "b_column")],
-            *batch_parameters(names, rank),
-        )
-        body = dot.body(self.value, batch_offsets(names, rank))
-        return Source(f"matmul_dots_{self.dtype.name}_{rank}", head, body, wide=True, contract=True)
 
     def _packed(self, a: StridedArray, layout_: MatmulLayout, tile: MicroTile) -> Buffer:
         """Return the left matrix, packed into panels."""
@@ -288,12 +275,8 @@ def plan_parameters(names: Sequence[str], rank: int, serial: bool) -> list[Kerne
     """Return the parameters of :attr:`MatmulPlan.numbers`, for arrays of these names and a batch of ``rank`` dims."""
     extents = ("row_blocks", "column_blocks", *(("rows_per_item", "columns_per_item") if serial else ()))
     strides = [f"{n}_{d}" for n in names for d in ("row", "column")]
-    return [*[number(n) for n in (*extents, "m", "n", "depth", *strides)], *batch_parameters(names, rank)]
-
-
-def batch_parameters(names: Sequence[str], rank: int) -> list[KernelParameter]:
-    """Return the parameters with the sizes and strides of the dims of a batch."""
-    return [*size_parameters(rank, "z"), *stride_parameters(names, rank, "_z")]
+    sizes = [*size_parameters(rank, "z"), *stride_parameters(names, rank, "_z")]
+    return [*[number(n) for n in (*extents, "m", "n", "depth", *strides)], *sizes]
 
 
 def batch_offsets(names: tuple[str, ...], rank: int) -> str:

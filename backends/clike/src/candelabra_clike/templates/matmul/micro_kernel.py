@@ -236,35 +236,37 @@ r[j * o_column] = {memory.store(f"(before + {value})")};
     return scalars
 
 
-FIRST_COLUMN, FIRST_ROW = Variable(INDEX, "n0"), Variable(INDEX, "m_here")
-"""Where the panel of columns and the tile of rows begin that bounds are about."""
-FIRST_PRODUCT, PRODUCTS = Variable(INDEX, "k0"), Variable(INDEX, "kc")
-"""The column of the left matrix where a panel begins, and the number of its rows."""
+COLUMN, ROW = Variable(INDEX, "n0"), Variable(INDEX, "m_here")
+"""Where a panel of columns and a tile of rows begin."""
+PRODUCT, PRODUCTS = Variable(INDEX, "k0"), Variable(INDEX, "kc")
+"""Where a panel begins along the sum, and the number of its rows."""
 
 
 class Bounds(NamedTuple):
-    """The part of a product that is computed, for matrices with zeros, or results that are not needed."""
+    """The part of a product that is computed, for matrices with zeros, or results that are not needed. Without a value,
+    it is the whole product.
+    """
 
     first_row: Value = Variable(INDEX, "m_first")
-    """The first row for the columns from :data:`FIRST_COLUMN` on."""
+    """The first row for the columns from :data:`COLUMN` on."""
     first: Value | None = None
-    """For a tile of rows, the first column of the left matrix, counted from :data:`FIRST_PRODUCT`; None for 0."""
-    end: Value = PRODUCTS
-    """The column after the last one, counted alike."""
-    fresh: Value = FIRST_PRODUCT == 0
+    """For a tile of rows from :data:`ROW` on, the first product that is summed, counted from :data:`PRODUCT`."""
+    end: Value | None = None
+    """The product after the last one, counted alike."""
+    fresh: Value = PRODUCT == 0
     """Whether the sums are stored, and not added to the result."""
     padded: bool = False
     """Whether the rows of the result have space for whole panels of columns."""
 
     def for_tile(self) -> str:
         """Return the declarations for a tile of rows."""
-        first = "" if self.first is None else f"const INDEX k_first = {text(self.first)};\n"
-        return first + ("" if self.end is PRODUCTS else f"const INDEX k_end = {text(self.end)};\n")
+        named = {"k_first": self.first, "k_end": self.end}
+        return "".join(f"const INDEX {n} = {text(v)};\n" for n, v in named.items() if v is not None)
 
     @property
-    def columns(self) -> tuple[str, str]:
-        """The names of the first column and of the end for a tile."""
-        return "0" if self.first is None else "k_first", "kc" if self.end is PRODUCTS else "k_end"
+    def products(self) -> tuple[str, str]:
+        """The first product and the end for a tile."""
+        return "0" if self.first is None else "k_first", "kc" if self.end is None else "k_end"
 
 
 WHOLE: Final = Bounds()
@@ -287,10 +289,10 @@ def product(
     same_type = memory.memory == tile.value
     columns, pointer = tile.columns, f"GLOBAL const {memory.memory}*"
     a_here = f"m0 * depth + k0 * {tile.rows}u" if packed else "m_here * a_row + k0 * a_column"
-    fill, sums = pack(tile, memory, same_type), multiply(tile, memory, packed, "", *bounds.columns)
+    fill, sums = pack(tile, memory, same_type), multiply(tile, memory, packed, "", *bounds.products)
     if tile.reads_panel_rarely and same_type:
         fill = f"const int direct = b_column == 1 && width == {columns};\nif (!direct) {{\n{fill}}}\n"
-        sums = multiply(tile, memory, packed, "b_here + k * b_row", *bounds.columns)
+        sums = multiply(tile, memory, packed, "b_here + k * b_row", *bounds.products)
     lines = " ".join(f"PREFETCH(r + {tile.lanes * v});" for v in range(tile.vectors))
     # The lines that are stored to are loaded first, which takes longer than a short product if it begins at its end.
     prefetch = f"for (INDEX i = 0; i < rows_here; ++i) {{ {pointer} const r = o_here + i * o_row; {lines} }}\n"
