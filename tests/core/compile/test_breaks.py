@@ -113,6 +113,19 @@ def test_hooks() -> None:
     assert len(whole.programs) == 1
 
 
+def test_hooks_of_packages() -> None:
+    """A hook of an installed package may have effects that no guard sees, so it runs at every call."""
+    seen = []
+    w = cd.ones(2, requires_grad=True)
+    cd.autograd.graph.register_multi_grad_hook([w], lambda gradients: seen.append(len(gradients)))
+    compiled = cd.compile(lambda x: (w * x).sum().backward())
+    with pytest.warns(UserWarning, match="a hook of an installed package runs in the backward pass"):
+        compiled(ones())
+    for _ in range(2):
+        compiled(ones())
+    assert seen == [1] * 3
+
+
 def test_backward_into_an_outer_graph() -> None:
     """A backward pass of a graph that no tensor leads to which the function refers to is eager."""
     leaf = cd.ones(2, requires_grad=True)

@@ -67,6 +67,25 @@ def test_results(device: str, name: str, rng: Any) -> None:
 
 
 @pytest.mark.parametrize("device", DEVICES)
+def test_backward_passes_of_other_graphs(device: str) -> None:
+    """A backward pass of a graph from before the call gives the gradients of an eager pass, and accumulates."""
+
+    def loss_of(w: cd.Tensor, k: float) -> cd.Tensor:
+        y = w.exp() * w.t().t()
+        return (y[0] * y[1]).sum() * k
+
+    compiled = cd.compile(lambda loss: loss.backward(), fullgraph=True)
+    v, w = (cd.full((2, 3), 0.5, device=device, requires_grad=True) for _ in range(2))
+    for _ in range(4):
+        loss_of(v, 2.0).backward()
+        compiled(loss_of(w, 2.0))
+        assert v.grad is not None
+        assert w.grad is not None
+        assert v.grad.tolist() == w.grad.tolist()
+    assert len(compiled.programs) == 2
+
+
+@pytest.mark.parametrize("device", DEVICES)
 def test_writes_into_views_from_outside(device: str) -> None:
     """A write into an argument that is a view reaches its base. Immutable arrays break the graph, as a warning says."""
 

@@ -183,6 +183,15 @@ def one_container_twice(compile: Compile) -> Iterator[Any]:
         yield first
 
 
+def container_of_a_global(compile: Compile) -> Iterator[Any]:
+    """A container that the function refers to, and that is an argument of some calls."""
+    known = [ones()]
+    compiled = compile(lambda items: (items, items is known, known[0] + items[0]))
+    for items in (known, [ones() * 3], known, [ones() * 4]):
+        yield compiled(items)
+        yield compiled(items)[0] is items
+
+
 def overlapping_results(compile: Compile) -> Iterator[Any]:
     """A write to one of two results that show one tensor changes the other, and its derivative."""
     compiled = compile(lambda x: (x * 2).split(2)), compile(lambda x: ((y := x * 2)[:3], y[1:]))
@@ -230,7 +239,7 @@ def names_of_attributes(compile: Compile) -> Iterator[Any]:
 PROGRAMS = [
     kinds_of_attributes, dataclasses, changed_dataclass, changed_arguments, functions_and_generators,
     containers_from_outside, one_result_twice, views_of_results, results_in_given_tensors, returned_arguments,
-    one_container_twice, overlapping_results, refused_writes, names_of_attributes,
+    one_container_twice, container_of_a_global, overlapping_results, refused_writes, names_of_attributes,
 ]  # fmt: skip
 
 

@@ -511,6 +511,9 @@ class TracedCall:
             for i, position in enumerate(self.changed, 1):
                 writer.lines.append(f"{writer.bound(refill)}({writer.container(position)}, _r[{i}])")
             returned = "_r[0]"
+        for position, container in enumerate(self.containers.found):
+            if self.environment.reaches(container):  # the function refers to it, too
+                writer.guards.append(f"if {writer.container(position)} is not {writer.bound(container)}: return MISS")
         self.takes_containers = writer.takes_containers
         if self.takes_containers:
             aliases = writer.bound(self.containers.aliases())

@@ -48,7 +48,7 @@ class Derivative(NamedTuple):
     """A function of a list of payloads, which releases each of them after its last use."""
     graph: Graph
     plain: Graph
-    """The graph without packed operands, which a trace of the backward pass repeats."""
+    """The graph as it was traced, which a trace of the backward pass repeats."""
     outputs: tuple[Value, ...]
     """The values of the differentiable outputs, each of which has a gradient as an input of the graph."""
     layouts: tuple[Any, ...]
@@ -151,8 +151,8 @@ def trace_backward(recorder: Recorder, outputs: Sequence[Tensor], inputs: Sequen
     found: list[Any] = list(dict.fromkeys(v for v in results if v is not None))
     starts: list[Any] = [v for v in values if v is not None]
     saved, again = cut(forward, nodes, found, starts)
-    plain = simplified(Graph([*starts, *saved], [*again, *nodes], found))
-    graph = with_packed_operands(plain)
+    plain = Graph([*starts, *saved], [*again, *nodes], found)
+    graph = with_packed_operands(simplified(plain))
     constants = tuple([tensor._payload for tensor in graph.captured.values()])
     return Derivative(
         _with_constants(on_list(compile_graph(graph)), constants), graph, plain,
@@ -194,8 +194,7 @@ def _with_constants(run: Callable[[list[Any]], tuple[Any, ...]], constants: tupl
 def replayed(graph: Graph, payloads: Sequence[Any], tracer: Tracer) -> list[Any]:
     """Run a graph node by node while ``tracer`` records, and return its outputs."""
     found: dict[Value, Any] = {}
-    constants = [tensor._payload for tensor in graph.captured.values()]
-    for value, payload in zip(graph.inputs, (*payloads, *constants), strict=True):
+    for value, payload in zip(graph.inputs, payloads, strict=True):
         found[value] = payload
         if value.spec is not None:
             tracer.meet([wrap(payload, value.spec.instance.keys_for(value.spec.dtype))])

@@ -8,11 +8,14 @@ traced one (:mod:`candelabra._autograd.structure`), reads the saved values, and 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
+from types import FunctionType, MethodType
 
 from candelabra._annotations import TYPE_CHECKING, Any, Final
+from candelabra._autograd.hooks import hooks_of
 from candelabra._autograd.node import Node
 from candelabra._autograd.structure import Structure, Unstructured
-from candelabra._compile.environment import Environment, Unguarded
+from candelabra._compile.environment import Environment, Unguarded, is_user_code
 from candelabra._graph.structure import Value
 from candelabra._tensor import Tensor
 from candelabra.errors import GraphFreed, VersionMismatch
@@ -98,6 +101,8 @@ class OuterGraphs:
                 recorder.note_break(f"a backward pass depends on {error}")
                 return
         for node in passed:
+            if node.hooks is not None and not all(map(_is_guarded, node.hooks.functions())):
+                recorder.note_break("a hook of an installed package runs in the backward pass")
             place = self.places.get(node)
             if place is not None and not keep_graph:
                 place[0].released.add(place[1])
@@ -178,6 +183,14 @@ class OuterGraphs:
             for j, leaf in enumerate(graph.structure.leaves)
             if leaf is not None
         ]
+
+
+def _is_guarded(hook: Any) -> bool:
+    """Return whether a hook is code of the user, for which there are guards, or the one that retains a gradient."""
+    while isinstance(hook, (partial, MethodType)):
+        hook = hook.func if isinstance(hook, partial) else hook.__func__
+    found = hook if isinstance(hook, (FunctionType, type)) else type(hook)
+    return is_user_code(found.__module__ or "") or found.__module__ == hooks_of.__module__
 
 
 def has_hooks(tensor: Tensor, expected: tuple[int, ...]) -> bool:

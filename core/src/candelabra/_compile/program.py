@@ -54,6 +54,8 @@ class Writer:
         for read, tensor in environment.inputs.values():
             name = self._read(tensor, read)
             self.guards.append(f"if {name}.__class__ is not {self.bound(type(tensor))}: return MISS")
+            if tensor._node is not None and recorder.has_backward:
+                self.guards.append(f"if {name}._node is None or {name}._node.kind != {tensor._node.kind}: return MISS")
 
     def _read(self, tensor: Tensor, read: str) -> str:
         """Write the line that reads a tensor, which differs from call to call, and return its name."""
