@@ -89,7 +89,7 @@ def test_exception_of_a_kernel() -> None:
 
 
 def test_hooks() -> None:
-    """A hook of a leaf is part of the graph if it is made of operators; one that reads values runs at every call."""
+    """A hook of a leaf is part of the graph if it consists of operators; one that reads values runs at every call."""
     seen = []
     w = cd.ones(2, requires_grad=True)
     handle = w.register_hook(lambda g: seen.append(g.tolist()))

@@ -194,14 +194,14 @@ def test_parts_of_a_pass() -> None:
     def head(features: cd.Tensor) -> None:
         (features @ w).sum().backward()
 
-    def given(y: cd.Tensor, x: cd.Tensor) -> None:
+    def with_gradient(y: cd.Tensor, x: cd.Tensor) -> None:
         y.backward(cd.ones_like(y) * 2, inputs=[x])
 
     def asked(y: cd.Tensor, x: cd.Tensor) -> None:
         [x.grad] = cd.autograd.grad(y.sum(), x)
 
     assert compared(features, head) == 2
-    assert compared(pair, given) == 1
+    assert compared(pair, with_gradient) == 1
     assert compared(pair, asked) == 1
 
 

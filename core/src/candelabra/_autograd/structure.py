@@ -84,9 +84,9 @@ class Structure:
             self.key.append(len(kind))
 
     # -- what the classes of nodes describe ---------------------------------------------------------------------------
-    def refuse(self, what: str) -> None:
-        """Raise Unstructured for what no structure describes."""
-        raise Unstructured(what)
+    def refuse(self, value: str) -> None:
+        """Raise Unstructured for a value that no structure describes."""
+        raise Unstructured(value)
 
     def same(self, value: Any) -> None:
         """Add an object by identity."""

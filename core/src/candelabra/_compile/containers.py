@@ -78,7 +78,7 @@ def classes_in(spec: TreeSpec) -> set[type]:
 
 # -- containers among the arguments, which a function may return or change -------------------------------------------
 def _content(container: Any) -> list[tuple[Any, Any]]:
-    """Return the keys, positions or names of a container, with what stands there."""
+    """Return the keys, positions or names of a container, with the items."""
     if isinstance(container, dict):
         return list(container.items())
     if _is_dataclass(container):

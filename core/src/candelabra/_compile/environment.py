@@ -61,7 +61,7 @@ class Environment:
         self.replaced = replaced
         """What names tensors that other ones replace from call to call."""
         self.inputs: dict[int, tuple[str, Tensor]] = {}
-        """The tensors that each call reads anew, with the expressions: replaced ones, and results of operators."""
+        """The tensors that each call reads again, with the expressions: replaced ones, and results of operators."""
         self._captured: list[tuple[str, Tensor, str]] = []
         """The other tensors, with what they were read by, and their names in messages."""
         self._seen: dict[int, Any] = {}
@@ -125,7 +125,7 @@ class Environment:
 
     # -- walking ------------------------------------------------------------------------------------------------------
     def _tensor(self, read: str, tensor: Tensor, where: str) -> bool:
-        """Return whether each call reads a tensor anew, instead of comparing its identity."""
+        """Return whether each call reads a tensor again, instead of comparing its identity."""
         known = self.inputs.get(id(tensor))
         if known is not None:
             self._guard(f"{read} is not {known[0]}", where)

@@ -56,12 +56,12 @@ class Match:
             return None
         return found if found.key == self.key else None
 
-    def release(self, found: Structure) -> None:
+    def release(self, structure: Structure) -> None:
         """Release the nodes that the function has released while it was traced."""
-        nodes = found.nodes
+        nodes = structure.nodes
         for number in self.released:
             nodes[number].release()
-        found.nodes = []
+        structure.nodes = []
 
 
 class OuterGraphs:

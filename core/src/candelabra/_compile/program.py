@@ -48,7 +48,7 @@ class Writer:
         self.environment = environment
         self.takes_containers = False
         self.expressions: dict[int, str] = {}
-        """The expressions of tensors by identity: arguments, those that each call reads anew, leaves of graphs."""
+        """The expressions of tensors by identity: arguments, those that each call reads again, leaves of graphs."""
         self.changing: dict[int, Tensor] = {}
         """The tensors that differ from call to call and are no arguments."""
         for read, tensor in environment.inputs.values():
