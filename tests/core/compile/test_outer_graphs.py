@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -321,3 +322,76 @@ def test_blocks_compile_the_passes_inside() -> None:
         assert gradients(products, backward) == found
     backward(*products(1)[0])  # outside of the block
     assert len(made[0].programs) == 1
+
+
+def steps(function: Callable[..., Any], compile: Callable[[Callable[..., Any]], Any]) -> list[Any]:
+    """Return the parameters after steps of a function of the optimizer and the loss."""
+    w = cd.full((3,), 0.5, requires_grad=True)
+    optimizer = cd.optim.SGD([w], lr=0.1, momentum=0.9)
+    step, found = compile(lambda loss: function(optimizer, w, loss)), []
+    for _ in range(4):
+        step((w.exp() * w).sum())
+        found.append(w.tolist())
+    return found
+
+
+def whole_step(optimizer: Any, w: cd.Tensor, loss: cd.Tensor) -> None:
+    """Run a step of the optimizer."""
+    optimizer.zero_grad()
+    loss.backward()
+    cd.nn.utils.clip_grad_norm_([w], 0.5)
+    optimizer.step()
+
+
+def step_by_hand(optimizer: Any, w: cd.Tensor, loss: cd.Tensor) -> None:
+    """Write the parameter."""
+    [g] = cd.autograd.grad(loss, w)
+    with cd.no_grad():
+        w -= 0.1 * g
+
+
+@pytest.mark.parametrize("function", [whole_step, step_by_hand])
+def test_steps_of_optimizers_that_get_a_loss(function: Callable[..., Any]) -> None:
+    """The pass and the writes to the parameters that it leads to are one program."""
+    made: list[Any] = []
+
+    def compile(function: Callable[..., Any]) -> Any:
+        made.append(cd.compile(function, fullgraph=True))
+        return made[-1]
+
+    for found, expected in zip(steps(function, compile), steps(function, lambda function: function), strict=True):
+        assert found == pytest.approx(expected, rel=1e-6)
+    assert len(made[0].programs) == 1
+
+
+def test_stale_views_as_roots() -> None:
+    """A view whose base was written before the call is computed again from the base."""
+
+    def make(k: int) -> Made:
+        x = leaf(k)
+        y = x * x
+        z = y[1]
+        y.mul_(3)
+        return (z,), [x]
+
+    assert compared(make) == 1
+
+
+def test_passes_of_threads() -> None:
+    """Threads share the programs of passes."""
+    compiled = cd.compile(backward, fullgraph=True)
+    found: list[Any] = [None] * 4
+
+    def run(i: int) -> None:
+        for _ in range(3):
+            x = leaf(i)
+            compiled((x * x * x).sum())
+            assert x.grad is not None
+            found[i] = x.grad.tolist()
+
+    threads = [threading.Thread(target=run, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [[3.0 * (1 + i) ** 2] * 3 for i in range(4)]

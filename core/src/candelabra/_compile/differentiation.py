@@ -203,6 +203,7 @@ def replayed(graph: Graph, payloads: Sequence[Any], tracer: Tracer) -> list[Any]
         args = [mapped(argument, found.__getitem__) for argument in node.args]
         spec = (*node.results, *node.operands)[0].spec
         assert spec is not None
+        assert not isinstance(node.op, Graph)  # groups are made later
         out = tracer.run(node.op, node.form, kernel, tuple(args), spec.instance)
         results = [found[before] for before in node.operands[:1]] if node.form == INPLACE else out
         found.update(zip(node.results, results if len(node.results) > 1 or node.form == INPLACE else [out]))

@@ -86,20 +86,16 @@ class OuterGraphs:
     def enter(self, nodes: Iterable[Node], keep_graph: bool, accumulates: bool) -> None:
         """Note a backward pass over ``nodes``, before it runs: those from before the call have to be equal later."""
         recorder, passed = self.recorder, set(nodes)
-        known, others = (
-            [t for t in tensors if t._node in passed and not t._node.is_leaf and t._node not in self.places]  # type: ignore[union-attr]
-            for tensors in (self.known, recorder.external.values())
-        )
-        roots = list({id(tensor): tensor for tensor in known}.values())
-        if {id(tensor) for tensor in others}.difference(map(id, roots)):
-            recorder.note_break(UNKNOWN)
-            return
+        roots = self._unknown(self.known, passed)
         if roots:
             try:
-                self._add(roots, accumulates)
+                self._add(roots)
             except (Unstructured, Unguarded) as error:
                 recorder.note_break(f"a backward pass depends on {error}")
                 return
+        if self._unknown(recorder.external.values(), passed):
+            recorder.note_break(UNKNOWN)
+            return
         for node in passed:
             if node.hooks is not None and not all(map(_is_guarded, node.hooks.functions())):
                 recorder.note_break("a hook of an installed package runs in the backward pass")
@@ -109,7 +105,14 @@ class OuterGraphs:
             if node.is_leaf:
                 self._leaf(node, place is not None, accumulates)
 
-    def _add(self, roots: list[Tensor], accumulates: bool) -> None:
+    def _unknown(self, tensors: Iterable[Tensor], passed: set[Node]) -> list[Tensor]:
+        """Return the results of operators before the call, among some tensors, whose graphs are not known yet."""
+        found = {
+            id(t): t for t in tensors if (node := t._node) in passed and not node.is_leaf and node not in self.places
+        }
+        return list(found.values())
+
+    def _add(self, roots: list[Tensor]) -> None:
         structure = Structure(roots)
         graph, position = OuterGraph(roots, structure), len(self.graphs)
         self._depend_on(structure.functions)

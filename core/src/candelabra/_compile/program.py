@@ -131,8 +131,8 @@ class Writer:
             roots = ", ".join(self._outside(root) for root in graph.roots)
             self.guards += [f"{found} = {match}({roots})", f"if {found} is None: return MISS"]
         anonymous: list[str] = []
-        for graph, position, leaf in outer.leaves():
-            read = f"{self.graphs[graph][1]}.leaves[{position}]"
+        for number, position, leaf in outer.leaves():
+            read = f"{self.graphs[number][1]}.leaves[{position}]"
             if self.is_named(leaf):
                 self.guards.append(f"if {read} is not {self._outside(leaf)}: return MISS")
             else:
