@@ -128,6 +128,30 @@ def test_returned_view(rng: Any) -> None:
         assert x._version == 1
 
 
+def test_returned_view_of_a_view(rng: Any) -> None:
+    """Views of an argument that itself is a view are views of that argument, at each call of another one."""
+    compiled = cd.compile(lambda x: (x.mT, *x.unbind(1)), fullgraph=True)
+    for _ in range(3):
+        x = cd.tensor(rng.random((3, 2))).t()
+        turned, first, *_ = compiled(x)
+        first.zero_()
+        assert x[:, 0].tolist() == [0, 0]
+        assert turned.tolist() == x.t().tolist()
+        assert turned._version == x._version == 1
+    assert len(compiled.programs) == 1
+
+
+def test_returned_view_of_one_of_two_arguments(rng: Any) -> None:
+    """A result is a view of the argument from which the function creates it, also if that was a view of another one."""
+    compiled = cd.compile(lambda base, x: (base * 2, x.t()), fullgraph=True)
+    base = cd.tensor(rng.random((4, 3)))
+    for x in (base[1:3], base[1:3], cd.tensor(rng.random((4, 3)))[1:3]):
+        _, turned = compiled(base, x)
+        assert turned.tolist() == x.t().tolist()
+        turned.zero_()
+        assert x.count_nonzero() == 0
+
+
 def test_returned_detached(rng: Any) -> None:
     """``x.detach()`` shares memory and version, and requires no grad."""
     compiled = cd.compile(lambda x: x.detach(), fullgraph=True)

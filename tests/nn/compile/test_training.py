@@ -251,3 +251,19 @@ def test_encoder_with_a_mask() -> None:
     x, mask = cd.randn(2, 5, 8), nn.Transformer.generate_square_subsequent_mask(5)
     for _ in range(2):
         assert cd.allclose(compiled(x, mask), encoder(x, mask), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: F.adaptive_avg_pool2d(x, (2, 3)),
+        lambda x: F.interpolate(x, size=(3, 5), mode="bilinear", antialias=True),
+    ],
+    ids=["adaptive_avg_pool2d", "interpolate"],
+)
+def test_tables_that_are_computed_while_tracing(function: Callable[[cd.Tensor], cd.Tensor], rng: Any) -> None:
+    """Tables that depend on sizes only are constants of a graph, whether it or an eager call needs them first."""
+    compiled = cd.compile(function, fullgraph=True)
+    for _ in range(3):
+        x = cd.tensor(rng.standard_normal((1, 2, 5, 7)))
+        assert compiled(x).tolist() == function(x).tolist()

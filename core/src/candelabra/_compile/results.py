@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from candelabra._annotations import Any, NamedTuple
-from candelabra._autograd.views import chain_of, is_cut
+from candelabra._autograd.views import chain_from, chain_of, is_cut
 from candelabra._compile.recording import Recorder
 from candelabra._dispatch.key import redispatch
 from candelabra._graph.structure import Value
@@ -121,8 +121,9 @@ def _result(
     """Return how to make a tensor that is no view of a result. ``earlier``: those before it, with their positions."""
     if id(tensor) in objects:
         return Same(objects[id(tensor)])
-    if tensor._keys & VIEW and id(tensor._base) in objects:
-        return Viewed(objects[id(tensor._base)], chain_of(tensor))
+    source, chain = chain_from(objects, tensor)
+    if id(source) in objects:
+        return Viewed(objects[id(source)], chain)
     value = recorder.value_of(tensor)
     if value is None or type(tensor) is not Tensor:
         recorder.note_break(f"the function returns a {type(tensor).__name__}, which is no plain tensor of a device")

@@ -1,0 +1,77 @@
+"""The section of the oracle's report about compiled functions."""
+
+from __future__ import annotations
+
+import datetime
+from collections import Counter, defaultdict
+from typing import Any, Final
+
+from oracle_compiled_checks import Verdict
+
+TITLE: Final = "## Compiled functions"
+
+
+def printed(verdict: Verdict) -> str:
+    """Return the lines about one verdict."""
+    counts = f"{verdict.samples} samples, {verdict.same_bits} of {verdict.calls} calls with the same bits"
+    lines = [f"{verdict.name}: {verdict.status} ({counts}, {verdict.seconds:.1f} s)"]
+    lines += [f"    break, {count} samples: {reason}" for reason, count in verdict.breaks.items()]
+    return "\n".join([*lines, *(f"    {text[:600]}" for text in verdict.differences)]) + "\n"
+
+
+def with_section(page: str, made: dict[str, list[Verdict]], limits: dict[str, Any]) -> str:
+    """Return the page with the section about these verdicts, by kind, in the place of the one that it has."""
+    before, _, rest = page.partition(f"{TITLE}\n")
+    after = rest.partition("\n## ")[2]
+    section = "\n".join(_lines(made, limits))
+    return before.rstrip("\n") + f"\n\n{section}\n" + (f"\n## {after}" if after else "")
+
+
+def _lines(made: dict[str, list[Verdict]], limits: dict[str, Any]) -> list[str]:
+    """Return the lines of the section."""
+    dtypes = " and ".join(limits["dtypes"])
+    lines = [
+        TITLE,
+        "",
+        f"{datetime.date.today().isoformat()}. The samples of operators in {dtypes} (at most {limits['samples']} a "
+        "dtype), of all modules",
+        "for training and for evaluation, and of all optimizers (five steps; with each `foreach` and `fused`, the rate as",
+        "a number and as a tensor, the step alone and with the loss and its backward pass) are run eagerly and by",
+        "`compile(fullgraph=True)`: a call that is traced, one that runs the graph on other values, and one that runs it",
+        "again. Results, strides, writes to arguments, buffers, states, and gradients of backward passes after the call",
+        "and in the function have to agree within the tolerances of the conformance suite, and one graph has to serve",
+        "all calls. What no graph can repeat has to agree in segments. PyTorch gives the samples only.",
+        "",
+    ]
+    for kind, verdicts in made.items():
+        if verdicts:
+            lines.append(f"- {kind.capitalize()}: {_totals(verdicts)}.")
+    reasons: dict[str, list[str]] = defaultdict(list)
+    for verdict in (v for verdicts in made.values() for v in verdicts):
+        for reason, count in verdict.breaks.items():
+            some = "" if count == _compared(verdict) else " (some samples)"
+            reasons[reason].append(f"`{verdict.name}`{some}")
+    if reasons:
+        lines += ["", "| what no graph can repeat | in |", "|---|---|"]
+        lines += [f"| {reason.replace('|', ' ')} | {', '.join(names)} |" for reason, names in sorted(reasons.items())]
+    differing = [v for verdicts in made.values() for v in verdicts if v.status == "differs"]
+    if differing:
+        lines += ["", "| differs | first difference |", "|---|---|"]
+        lines += [f"| `{v.name}` | `{v.differences[0].replace('|', ' ').replace('`', ' ')[:240]}` |" for v in differing]
+    return lines
+
+
+def _compared(verdict: Verdict) -> int:
+    """Return how many breaks a verdict has if each form of each sample breaks."""
+    return max(verdict.samples, sum(verdict.breaks.values()) if len(verdict.breaks) == 1 else verdict.samples)
+
+
+def _totals(verdicts: list[Verdict]) -> str:
+    """Return the totals of one kind."""
+    statuses = Counter(v.status for v in verdicts)
+    samples, calls, bits = (sum(getattr(v, name) for v in verdicts) for name in ("samples", "calls", "same_bits"))
+    return (
+        f"of {len(verdicts) - statuses['none']}, {statuses['agrees']} agree in one graph, {statuses['breaks']} agree and "
+        f"have samples that no graph can repeat, {statuses['differs']} differ ({samples} samples, {calls} compiled calls, "
+        f"{bits} of them with the bits of the eager call)"
+    )
