@@ -2,8 +2,8 @@
 
 ``python tools/oracle_compiled.py [NAME...]`` (with a Python that has both, such as that of ``make oracle``) runs every
 OpInfo of ``torch.testing._internal``, every module of ``module_db`` and every optimizer of ``optim_db`` eagerly and by
-``compile(fullgraph=True)``: values, gradients outside and inside of the compiled function, writes, buffers, states. PyTorch
-gives the samples only. Its ``python_ref_db`` has no samples of its own: they are those of the OpInfos.
+``compile(fullgraph=True)``: values, gradients after the call and in the compiled function, writes, buffers, states.
+PyTorch gives the samples only. Its ``python_ref_db`` has no samples of its own: they are those of the OpInfos.
 """
 
 from __future__ import annotations

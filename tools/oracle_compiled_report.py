@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import datetime
+import textwrap
 from collections import Counter, defaultdict
 from typing import Any, Final
 
 from oracle_compiled_checks import Verdict
 
 TITLE: Final = "## Compiled functions"
+DESCRIPTION: Final = """
+{date}. The samples of operators in {dtypes} (at most {samples} a dtype), of all modules for training and for
+evaluation, and of all optimizers (five steps; each `foreach` and `fused`, the rate as a number and as a tensor, the
+step alone and with the loss and its backward pass) are run eagerly and by `compile(fullgraph=True)`: a call that is
+traced, one that runs the graph on other values, and one that runs it again. Results, strides, writes to arguments,
+buffers, states, and gradients of backward passes after the call and in the function have to agree within the tolerances
+of the conformance suite, and one graph has to serve all calls. What no graph can repeat has to agree in segments.
+"""
 
 
 def printed(verdict: Verdict) -> str:
@@ -30,19 +39,8 @@ def with_section(page: str, made: dict[str, list[Verdict]], limits: dict[str, An
 def _lines(made: dict[str, list[Verdict]], limits: dict[str, Any]) -> list[str]:
     """Return the lines of the section."""
     dtypes = " and ".join(limits["dtypes"])
-    lines = [
-        TITLE,
-        "",
-        f"{datetime.date.today().isoformat()}. The samples of operators in {dtypes} (at most {limits['samples']} a "
-        "dtype), of all modules",
-        "for training and for evaluation, and of all optimizers (five steps; with each `foreach` and `fused`, the rate as",
-        "a number and as a tensor, the step alone and with the loss and its backward pass) are run eagerly and by",
-        "`compile(fullgraph=True)`: a call that is traced, one that runs the graph on other values, and one that runs it",
-        "again. Results, strides, writes to arguments, buffers, states, and gradients of backward passes after the call",
-        "and in the function have to agree within the tolerances of the conformance suite, and one graph has to serve",
-        "all calls. What no graph can repeat has to agree in segments. PyTorch gives the samples only.",
-        "",
-    ]
+    described = DESCRIPTION.format(date=datetime.date.today().isoformat(), dtypes=dtypes, samples=limits["samples"])
+    lines = [TITLE, "", *textwrap.wrap(described, 120), ""]
     for kind, verdicts in made.items():
         if verdicts:
             lines.append(f"- {kind.capitalize()}: {_totals(verdicts)}.")
@@ -70,8 +68,9 @@ def _totals(verdicts: list[Verdict]) -> str:
     """Return the totals of one kind."""
     statuses = Counter(v.status for v in verdicts)
     samples, calls, bits = (sum(getattr(v, name) for v in verdicts) for name in ("samples", "calls", "same_bits"))
+    judged = len(verdicts) - statuses["none"]
     return (
-        f"of {len(verdicts) - statuses['none']}, {statuses['agrees']} agree in one graph, {statuses['breaks']} agree and "
-        f"have samples that no graph can repeat, {statuses['differs']} differ ({samples} samples, {calls} compiled calls, "
-        f"{bits} of them with the bits of the eager call)"
+        f"of {judged}, {statuses['agrees']} agree in one graph, {statuses['breaks']} agree and have samples that no "
+        f"graph can repeat, {statuses['differs']} differ ({samples} samples, {calls} compiled calls, {bits} of them "
+        "with the bits of the eager call)"
     )

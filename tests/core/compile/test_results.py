@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
 import candelabra as cd
+import numpy as np
+import numpy.random  # loads the generator behind numpy.random.rand()
 import pytest
 from candelabra.utils._pytree import tree_flatten, tree_map
 
@@ -164,6 +167,20 @@ def test_returned_detached(rng: Any) -> None:
         assert x._version == 1
 
 
+def test_returned_detached_part(rng: Any) -> None:
+    """``x[0].detach()`` shares the memory and the version of a part of the argument, and is no view."""
+    compiled = cd.compile(lambda x: (x[0].detach(), x.sum()), fullgraph=True)
+    for _ in range(3):
+        x = cd.tensor(rng.random((2, 2)), requires_grad=True)
+        out, total = compiled(x)
+        assert not out.requires_grad
+        assert total.requires_grad
+        assert not out._is_view()
+        out.zero_()
+        assert x[0].tolist() == [0, 0]
+        assert x._version == 1
+
+
 def test_two_results_of_one_memory(rng: Any) -> None:
     """Two results that share memory share it in compiled calls, too."""
 
@@ -219,6 +236,41 @@ def test_constants_made_inside() -> None:
         return weights
 
     check(f, cd.ones(2))
+
+
+@pytest.mark.parametrize("function", [cd.tensor, cd.as_tensor, cd.asarray, cd.from_numpy], ids=lambda f: f.__name__)
+def test_arrays_that_are_written(function: Any) -> None:
+    """Arrays of NumPy are read at each call, as arguments and from outside."""
+    array = np.array([1.0, 2.0])
+    given = cd.compile(lambda a: function(a) * 2, fullgraph=True)
+    outside = cd.compile(lambda: function(array) * 2, fullgraph=True)
+    for number in (3.0, 4.0, 5.0):
+        array[0] = number
+        assert given(array).tolist() == outside().tolist() == [2 * number, 4]
+        assert given(np.array([number])).tolist() == [2 * number]
+
+
+def test_arrays_with_negative_strides() -> None:
+    """An array whose memory no tensor can show is copied while tracing."""
+    array = np.arange(3.0)[::-1]
+    compiled = cd.compile(lambda: cd.tensor(array) * 2, fullgraph=True)
+    assert compiled().tolist() == compiled().tolist() == [4, 2, 0]
+
+
+def test_generators_that_a_call_imports(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A call that imports NumPy's generator is no break, and the next one is traced again."""
+    module = sys.modules["numpy.random.mtrand"]
+
+    def function(x: cd.Tensor) -> cd.Tensor:
+        sys.modules["numpy.random.mtrand"] = module
+        return x + 1
+
+    compiled = cd.compile(function, fullgraph=True)
+    monkeypatch.delitem(sys.modules, "numpy.random.mtrand")
+    assert compiled(cd.zeros(2)).tolist() == [1, 1]
+    assert not compiled.programs
+    assert compiled(cd.zeros(2)).tolist() == [1, 1]
+    assert len(compiled.programs) == 1
 
 
 def test_uninitialized_memory() -> None:

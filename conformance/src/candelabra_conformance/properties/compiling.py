@@ -60,8 +60,8 @@ def compiled(context: Context, op: Record, d: dtype, layout: str) -> float | Non
                 same_others(others, context.oracle.answer(op, sample).others, sample, layout)
             except Failure as failure:
                 raise Failure(f"in the call {turn}: {failure}", sample, layout, **failure.details) from None
-            # The graph runs on other tensors than those of the trace. Public callables may write their arguments, or share
-            # the memory of arrays among them.
+            # The graph runs on other tensors than those of the trace. Public callables may write their arguments, or
+            # share the memory of arrays among them.
             if len(results) == 1 or isinstance(op, CallableRecord):
                 args, kwargs = _placed(context, sample, layout)
         if form.programs and context.instance.capabilities.mutable:
