@@ -66,6 +66,16 @@ def test_containers_and_keywords(rng: Any) -> None:
     check(f, (x, {"x": x + 1}), scale=2.5, other=x)
 
 
+def test_shapes_are_arguments(rng: Any) -> None:
+    """A shape is guarded by its value: equal ones are one kind of call."""
+    compiled = cd.compile(lambda x, size: x.reshape(size) * 2, fullgraph=True)
+    for _ in range(3):
+        x = cd.tensor(rng.random((2, 3)))
+        assert compiled(x, cd.Size([3, 2])).tolist() == (x.reshape(3, 2) * 2).tolist()
+    assert len(compiled.programs) == 1
+    assert compiled(x, cd.Size([6])).shape == (6,)
+
+
 def test_numbers() -> None:
     """A function without tensors among its arguments returns new tensors at each call."""
     compiled = check(lambda n: cd.arange(n) * 2, 5)

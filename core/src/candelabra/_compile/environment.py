@@ -23,10 +23,13 @@ from types import CodeType, FunctionType, MethodType, ModuleType
 from candelabra._annotations import Any, Final
 from candelabra._device import Instance, device
 from candelabra._layout import layout
+from candelabra._size import Size
 from candelabra._tensor import Tensor
 from candelabra.dtypes import dtype
 
-SCALARS: Final = (int, float, bool, str, bytes, complex, type(None), dtype, device, layout, Instance, slice, range)
+SCALARS: Final = (
+    int, float, bool, str, bytes, complex, type(None), dtype, device, layout, Instance, slice, range, Size
+)  # fmt: skip
 LONGEST: Final = 256
 """Containers with more items are guarded by identity and length."""
 MOST: Final = 20_000
