@@ -114,7 +114,7 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME", help="only these: add, 'linalg.*', Linear, AdamW")
     parser.add_argument("--dtypes", nargs="+", default=["float32", "int64"], metavar="DTYPE", help="of operators")
-    parser.add_argument("--samples", type=int, default=300, help="at most so many per operator and dtype (300)")
+    parser.add_argument("--samples", type=int, default=6, help="at most so many per operator and dtype (6)")
     parser.add_argument("--seconds", type=float, default=300.0, help="at most so much CPU time per operator (300)")
     parser.add_argument("--differences", type=int, default=4, help="at most so many reported per operator (4)")
     parser.add_argument("--journal", type=Path, metavar="FILE", help="write each verdict there as it comes, and go on")
@@ -130,23 +130,23 @@ def main() -> int:
     journal = Journal(options.journal, limits)
     kinds = {
         "operators": operator_cases(options.names, options.dtypes, options.samples) if operators(options.names) else (),
-        "modules": module_cases(),
+        "modules": module_cases(options.samples),
         "optimizers": optimizer_cases(),
     }
-    made: dict[str, list[Verdict]] = {}
+    verdicts: dict[str, list[Verdict]] = {}
     for kind, cases in kinds.items():
-        made[kind] = []
+        verdicts[kind] = []
         for name, find in cases:
             if kind != "operators" and options.names and not any(fnmatch.fnmatch(name, p) for p in options.names):
                 continue
             key = f"{kind} {name}"
             if key not in journal.verdicts:
                 journal.record(key, dataclasses.asdict(judge(name, find, options.seconds, options.differences)))
-            made[kind].append(Verdict(**journal.verdicts[key]))
-            print(printed(made[kind][-1]), end="", flush=True)
+            verdicts[kind].append(Verdict(**journal.verdicts[key]))
+            print(printed(verdicts[kind][-1]), end="", flush=True)
     if options.report:
-        options.report.write_text(with_section(options.report.read_text(), made, limits))
-    return int(any(v.status == "differs" for verdicts in made.values() for v in verdicts))
+        options.report.write_text(with_section(options.report.read_text(), verdicts, limits))
+    return int(any(v.status == "differs" for group in verdicts.values() for v in group))
 
 
 def operators(names: list[str]) -> bool:

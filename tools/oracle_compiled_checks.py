@@ -79,15 +79,15 @@ def scaled(value: Any) -> Any:
 
     A tensor that occurs twice does so in the result.
     """
-    made: dict[int, torch.Tensor] = {}
+    results: dict[int, torch.Tensor] = {}
 
     def other(t: torch.Tensor) -> torch.Tensor:
         plain = t.detach().resolve_conj().resolve_neg()
-        if id(t) in made or not (plain.is_floating_point() or plain.is_complex()) or not plain.numel():
-            return made.setdefault(id(t), t)
+        if id(t) in results or not (plain.is_floating_point() or plain.is_complex()) or not plain.numel():
+            return results.setdefault(id(t), t)
         memory = torch.tensor([], dtype=plain.dtype).set_(plain.untyped_storage()) * SCALE
-        made[id(t)] = memory.as_strided(plain.shape, plain.stride(), plain.storage_offset())
-        return made[id(t)].requires_grad_(t.requires_grad)
+        results[id(t)] = memory.as_strided(plain.shape, plain.stride(), plain.storage_offset())
+        return results[id(t)].requires_grad_(t.requires_grad)
 
     return each(value, other)
 
@@ -111,31 +111,31 @@ def compare(
     ``convert``.
     """
     arguments = with_own_modules(arguments)
-    given = [arguments, scaled(arguments), arguments]
+    calls = [arguments, scaled(arguments), arguments]
     call, surrounded = make()
     eager = surrounded(call)
-    expected = [attempt(lambda: run(eager, convert, turn)) for turn in given]  # noqa: B023
+    expected = [attempt(lambda: run(eager, convert, each_call)) for each_call in calls]  # noqa: B023
     if expected[0][1] is not None:
         return
 
-    def turns(**options: Any) -> Iterator[str]:
+    def compiled_differs(**options: Any) -> Iterator[str]:
         call, surrounded = make()
         compiled = cd.compile(call, **options)
-        found = list(turns_differ(lambda turn: run(surrounded(compiled), convert, turn), given, expected, verdict))
+        found = list(turns_differ(lambda turn: run(surrounded(compiled), convert, turn), calls, expected, verdict))
         yield from found
         if not found and options and len(compiled.programs) != 1:
             yield f"{len(compiled.programs)} programs after calls of one kind"
 
     try:
-        yield from turns(fullgraph=True)
+        yield from compiled_differs(fullgraph=True)
     except Broken as broken:
         verdict.breaks[str(broken)] = verdict.breaks.get(str(broken), 0) + 1
-        yield from (f"in segments: {difference}" for difference in turns())
+        yield from (f"in segments: {difference}" for difference in compiled_differs())
 
 
-def turns_differ(call: Callable[[Any], Any], given: list[Any], expected: list[Any], verdict: Verdict) -> Iterator[str]:
+def turns_differ(call: Callable[[Any], Any], calls: list[Any], expected: list[Any], verdict: Verdict) -> Iterator[str]:
     """Yield the first difference of the calls of a compiled function. ``expected``: eager results, or errors."""
-    for turn, arguments, (due, refusal) in zip(TURNS, given, expected, strict=True):
+    for turn, arguments, (due, refusal) in zip(TURNS, calls, expected, strict=True):
         got, error = attempt(lambda: call(arguments))  # noqa: B023
         if is_break(error):
             raise Broken(reason_of(error))
@@ -172,7 +172,7 @@ def run(call: Call, convert: Callable[[Any], Any], arguments: Any) -> Any:
 
 # -- forms of a call ---------------------------------------------------------------------------------------------------
 def weighted_gradients(outputs: Any, inputs: list[cd.Tensor]) -> tuple[Any, ...]:
-    """Return the gradients of a weighted sum of the outputs, in C order: their layout is nobody's promise."""
+    """Return the gradients of a weighted sum of the outputs, in C order: no eager call promises their layout."""
     outs = [t for t in leaves(outputs, cd.Tensor) if t.requires_grad]
     if not outs:
         return ()

@@ -20,21 +20,21 @@ Case = tuple[str, Callable[[Verdict], Iterator[str]]]
 
 
 # -- modules -----------------------------------------------------------------------------------------------------------
-def module_cases() -> Iterator[Case]:
-    """Yield all modules of ``module_db``."""
+def module_cases(most: int) -> Iterator[Case]:
+    """Yield all modules of ``module_db``. ``most``: the number of samples of each mode."""
     from torch.testing._internal.common_modules import module_db
 
     for info in module_db:
-        yield info.module_cls.__name__, lambda verdict, info=info: module_differs(info, verdict)
+        yield info.module_cls.__name__, lambda verdict, info=info: module_differs(info, most, verdict)
 
 
-def module_differs(info: Any, verdict: Verdict) -> Iterator[str]:
+def module_differs(info: Any, most: int, verdict: Verdict) -> Iterator[str]:
     """Yield the differences of one module: for training and for evaluation."""
     dtype = next(d for d in (torch.float32, torch.float64, *info.dtypes) if d in info.dtypes)
     for training in (True, False):
-        for sample in info.module_inputs_func(info, "cpu", dtype, requires_grad=True, training=training):
-            if sample.forward_input is None:
-                continue
+        samples = info.module_inputs_func(info, "cpu", dtype, requires_grad=True, training=training)
+        samples = [sample for sample in samples if sample.forward_input is not None]
+        for sample in samples[:: max(1, -(-len(samples) // most))]:
             for difference in sample_differs(info, sample, dtype, training, verdict):
                 yield f"{'training' if training else 'evaluation'}, {sample.desc or 'defaults'}: {difference}"
     CALLS.clear()
@@ -44,7 +44,7 @@ def sample_differs(info: Any, sample: Any, dtype: torch.dtype, training: bool, v
     """Yield the differences of one sample. The backward pass runs after the call, and in the compiled function."""
     arguments = sample.forward_input.args, sample.forward_input.kwargs
 
-    def made() -> Any:
+    def module_of_sample() -> Any:
         COPIES.clear()
         seeded(0)
         given = converted((sample.constructor_input.args, sample.constructor_input.kwargs))
@@ -55,13 +55,13 @@ def sample_differs(info: Any, sample: Any, dtype: torch.dtype, training: bool, v
         return module
 
     def after() -> Form:
-        module = made()
+        module = module_of_sample()
         parameters = list(module.parameters())
         call = called(module)
         return Form(call, lambda call: with_buffers(differentiated(call, parameters), module))
 
     def inside() -> Form:
-        module = made()
+        module = module_of_sample()
         step = differentiated(called(module), list(module.parameters()))
         return Form(step, lambda step: with_buffers(step, module))
 

@@ -11,8 +11,7 @@ from oracle_compiled_checks import Verdict
 
 TITLE: Final = "## Compiled functions"
 DESCRIPTION: Final = """
-{date}. The samples of operators in {dtypes} (at most {samples} a dtype), of all modules for training and for
-evaluation, and of all optimizers (five steps; each `foreach` and `fused`, the rate as a number and as a tensor, the
+{date}. The samples of operators in {dtypes} and of modules for training and for evaluation (at most {samples} of each), and of all optimizers (five steps; each `foreach` and `fused`, the rate as a number and as a tensor, the
 step alone and with the loss and its backward pass) are run eagerly and by `compile(fullgraph=True)`: a call that is
 traced, one that runs the graph on other values, and one that runs it again. Results, strides, writes to arguments,
 buffers, states, and gradients of backward passes after the call and in the function have to agree within the tolerances
@@ -28,31 +27,31 @@ def printed(verdict: Verdict) -> str:
     return "\n".join([*lines, *(f"    {text[:600]}" for text in verdict.differences)]) + "\n"
 
 
-def with_section(page: str, made: dict[str, list[Verdict]], limits: dict[str, Any]) -> str:
+def with_section(page: str, verdicts: dict[str, list[Verdict]], limits: dict[str, Any]) -> str:
     """Return the page with the section about these verdicts, by kind, in the place of the one that it has."""
     before, _, rest = page.partition(f"{TITLE}\n")
     after = rest.partition("\n## ")[2]
-    section = "\n".join(_lines(made, limits))
+    section = "\n".join(_lines(verdicts, limits))
     return before.rstrip("\n") + f"\n\n{section}\n" + (f"\n## {after}" if after else "")
 
 
-def _lines(made: dict[str, list[Verdict]], limits: dict[str, Any]) -> list[str]:
+def _lines(verdicts: dict[str, list[Verdict]], limits: dict[str, Any]) -> list[str]:
     """Return the lines of the section."""
     dtypes = " and ".join(limits["dtypes"])
     described = DESCRIPTION.format(date=datetime.date.today().isoformat(), dtypes=dtypes, samples=limits["samples"])
     lines = [TITLE, "", *textwrap.wrap(described, 120), ""]
-    for kind, verdicts in made.items():
-        if verdicts:
-            lines.append(f"- {kind.capitalize()}: {_totals(verdicts)}.")
+    for kind, group in verdicts.items():
+        if group:
+            lines.append(f"- {kind.capitalize()}: {_totals(group)}.")
     reasons: dict[str, list[str]] = defaultdict(list)
-    for verdict in (v for verdicts in made.values() for v in verdicts):
+    for verdict in (v for group in verdicts.values() for v in group):
         for reason, count in verdict.breaks.items():
             some = "" if count == _compared(verdict) else " (some samples)"
             reasons[reason].append(f"`{verdict.name}`{some}")
     if reasons:
         lines += ["", "| what no graph can repeat | in |", "|---|---|"]
         lines += [f"| {reason.replace('|', ' ')} | {', '.join(names)} |" for reason, names in sorted(reasons.items())]
-    differing = [v for verdicts in made.values() for v in verdicts if v.status == "differs"]
+    differing = [v for group in verdicts.values() for v in group if v.status == "differs"]
     if differing:
         lines += ["", "| differs | first difference |", "|---|---|"]
         lines += [f"| `{v.name}` | `{v.differences[0].replace('|', ' ').replace('`', ' ')[:240]}` |" for v in differing]

@@ -63,7 +63,7 @@ def _axes(context: Context, op: Operator[..., Any]) -> Iterator[Axis]:
 
 
 def _axes_of_callable(context: Context, op: CallableRecord) -> Iterator[Axis]:
-    """Yield the axes of gradients, but for calls that draw, at level 3."""
+    """Yield the axes of gradients at level 3, except for calls that draw."""
     for axis in axes_of_callable(context, op) if context.highest == 3 and not op.draws else ():
         if axis.layout in (CONTIGUOUS, TRANSPOSED):
             yield axis._replace(level=3)
