@@ -11,11 +11,13 @@ from oracle_compiled_checks import Verdict
 
 TITLE: Final = "## Compiled functions"
 DESCRIPTION: Final = """
-{date}. The samples of operators in {dtypes} and of modules for training and for evaluation (at most {samples} of each), and of all optimizers (five steps; each `foreach` and `fused`, the rate as a number and as a tensor, the
-step alone and with the loss and its backward pass) are run eagerly and by `compile(fullgraph=True)`: a call that is
+{date}. The samples of operators in {dtypes} and of modules for training and for evaluation (at most {samples} of
+each), and of all optimizers (five steps; each `foreach` and `fused`, the rate as a number and as a tensor, the step
+alone and with the loss and its backward pass) are run eagerly and by `compile(fullgraph=True)`: a call that is
 traced, one that runs the graph on other values, and one that runs it again. Results, strides, writes to arguments,
-buffers, states, and gradients of backward passes after the call and in the function have to agree within the tolerances
-of the conformance suite, and one graph has to serve all calls. What no graph can repeat has to agree in segments.
+buffers, states, and gradients of backward passes after the call and in the function have to agree within the
+tolerances of the conformance suite, and one graph has to serve all calls. What no graph can repeat has to agree in
+segments.
 """
 
 
