@@ -91,6 +91,7 @@ oracle: .venv-peer/.packages index ## hold the operators against PyTorch, with t
 	.venv-peer/bin/python tools/oracle_optimizers.py --journal .venv-peer/oracle/optimizers.jsonl
 	.venv-peer/bin/python tools/oracle_modules.py --journal .venv-peer/oracle/modules.jsonl
 	.venv-peer/bin/python tools/oracle.py --nn --journal .venv-peer/oracle/operators.jsonl --report docs/reports/oracle.md $(ARGS)
+	CANDELABRA_COMPILE=0 .venv-peer/bin/python tools/oracle_compiled.py --journal .venv-peer/oracle/compiled.jsonl --report docs/reports/oracle.md
 	.venv-peer/bin/python -W ignore tools/oracle_transforms.py
 	.venv-peer/bin/python tools/oracle_bad_calls.py --journal .venv-peer/oracle/peer_bad_calls.jsonl
 	.venv-peer/bin/python tools/bad_calls.py --journal .venv-peer/oracle/bad_calls.jsonl --report docs/reports/bad-calls.md

@@ -40,7 +40,7 @@ if TYPE_CHECKING:  # each at the first use of its name: few programs need the re
     from candelabra._dispatch.out import store
     from candelabra._dispatch.promote import common_dtype
     from candelabra._dispatch.rows import has_one_kernel
-    from candelabra._dispatch.tracing import depends_on, is_compiling, note_break, outside_graph
+    from candelabra._dispatch.tracing import depends_on, is_compiling, note_break, outside_graph, untraced
     from candelabra._interchange.numpy import dtype_of_array
     from candelabra._keys import AUTOGRAD, DEVICE_SHIFT, EVERY_SIZE, NO_GRAD, OVERRIDE, OWN_KERNELS, VIEW, mode, state
     from candelabra._layout import wrap_dim
@@ -136,7 +136,7 @@ __all__ = [
     "Frame", "Payload", "Transform", "below", "join_versions",
     "Layer", "level", "redispatch", "command", "contributions", "device_names", "fallback", "fallback_policy",
     "get_kernel", "plugins", "register_kernel", "add_contribution", "own_kernels", "serve_every_size",
-    "RemovableHandle", "add_hook", "after_backward", "has_one_kernel", "outside_graph", "depends_on",
+    "RemovableHandle", "add_hook", "after_backward", "has_one_kernel", "outside_graph", "depends_on", "untraced",
     "is_compiling", "note_break",
     "ReduceOp", "deferred_imports", "disabled_torch_function", "custom_op", "register_autograd", "register_fake",
 ]  # fmt: skip

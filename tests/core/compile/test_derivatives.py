@@ -307,3 +307,13 @@ def test_hooks_that_are_added_later(rng: Any) -> None:
         compiled(cd.ones(2, dtype=cd.float64))
     compiled(cd.ones(2, dtype=cd.float64))
     assert seen == [[1, 1]] * 2
+
+
+def test_kernels_that_return_an_operand() -> None:
+    """A kernel of the backward pass may return the gradient that arrives, as solutions without elements do."""
+    compiled = cd.compile(cd.cholesky_solve, fullgraph=True)
+    for _ in range(3):
+        b, factor = cd.zeros(0, 2, requires_grad=True), cd.zeros(0, 0, requires_grad=True)
+        gradients = cd.autograd.grad([compiled(b, factor)], [b, factor], [cd.ones(0, 2)])
+        assert [g.shape for g in gradients] == [(0, 2), (0, 0)]
+    assert len(compiled.programs) == 1

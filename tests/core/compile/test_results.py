@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
 import candelabra as cd
+import numpy as np
+import numpy.random  # loads the generator behind numpy.random.rand()
 import pytest
 from candelabra.utils._pytree import tree_flatten, tree_map
 
@@ -61,6 +64,16 @@ def test_containers_and_keywords(rng: Any) -> None:
 
     x = cd.tensor(rng.random(3))
     check(f, (x, {"x": x + 1}), scale=2.5, other=x)
+
+
+def test_shapes_are_arguments(rng: Any) -> None:
+    """A shape is guarded by its value: equal ones are one kind of call."""
+    compiled = cd.compile(lambda x, size: x.reshape(size) * 2, fullgraph=True)
+    for _ in range(3):
+        x = cd.tensor(rng.random((2, 3)))
+        assert compiled(x, cd.Size([3, 2])).tolist() == (x.reshape(3, 2) * 2).tolist()
+    assert len(compiled.programs) == 1
+    assert compiled(x, cd.Size([6])).shape == (6,)
 
 
 def test_numbers() -> None:
@@ -128,6 +141,30 @@ def test_returned_view(rng: Any) -> None:
         assert x._version == 1
 
 
+def test_returned_view_of_a_view(rng: Any) -> None:
+    """Views of an argument that itself is a view are views of that argument, at each call of another one."""
+    compiled = cd.compile(lambda x: (x.mT, *x.unbind(1)), fullgraph=True)
+    for _ in range(3):
+        x = cd.tensor(rng.random((3, 2))).t()
+        turned, first, *_ = compiled(x)
+        first.zero_()
+        assert x[:, 0].tolist() == [0, 0]
+        assert turned.tolist() == x.t().tolist()
+        assert turned._version == x._version == 1
+    assert len(compiled.programs) == 1
+
+
+def test_returned_view_of_one_of_two_arguments(rng: Any) -> None:
+    """A result is a view of the argument from which the function creates it, also if that was a view of another one."""
+    compiled = cd.compile(lambda base, x: (base * 2, x.t()), fullgraph=True)
+    base = cd.tensor(rng.random((4, 3)))
+    for x in (base[1:3], base[1:3], cd.tensor(rng.random((4, 3)))[1:3]):
+        _, turned = compiled(base, x)
+        assert turned.tolist() == x.t().tolist()
+        turned.zero_()
+        assert x.count_nonzero() == 0
+
+
 def test_returned_detached(rng: Any) -> None:
     """``x.detach()`` shares memory and version, and requires no grad."""
     compiled = cd.compile(lambda x: x.detach(), fullgraph=True)
@@ -137,6 +174,20 @@ def test_returned_detached(rng: Any) -> None:
         assert not out.requires_grad
         out.zero_()
         assert x.tolist() == [0, 0]
+        assert x._version == 1
+
+
+def test_returned_detached_part(rng: Any) -> None:
+    """``x[0].detach()`` shares the memory and the version of a part of the argument, and is no view."""
+    compiled = cd.compile(lambda x: (x[0].detach(), x.sum()), fullgraph=True)
+    for _ in range(3):
+        x = cd.tensor(rng.random((2, 2)), requires_grad=True)
+        out, total = compiled(x)
+        assert not out.requires_grad
+        assert total.requires_grad
+        assert not out._is_view()
+        out.zero_()
+        assert x[0].tolist() == [0, 0]
         assert x._version == 1
 
 
@@ -195,6 +246,41 @@ def test_constants_made_inside() -> None:
         return weights
 
     check(f, cd.ones(2))
+
+
+@pytest.mark.parametrize("function", [cd.tensor, cd.as_tensor, cd.asarray, cd.from_numpy], ids=lambda f: f.__name__)
+def test_arrays_that_are_written(function: Any) -> None:
+    """Arrays of NumPy are read at each call, as arguments and from outside."""
+    array = np.array([1.0, 2.0])
+    given = cd.compile(lambda a: function(a) * 2, fullgraph=True)
+    outside = cd.compile(lambda: function(array) * 2, fullgraph=True)
+    for number in (3.0, 4.0, 5.0):
+        array[0] = number
+        assert given(array).tolist() == outside().tolist() == [2 * number, 4]
+        assert given(np.array([number])).tolist() == [2 * number]
+
+
+def test_arrays_with_negative_strides() -> None:
+    """An array whose memory no tensor can show is copied while tracing."""
+    array = np.arange(3.0)[::-1]
+    compiled = cd.compile(lambda: cd.tensor(array) * 2, fullgraph=True)
+    assert compiled().tolist() == compiled().tolist() == [4, 2, 0]
+
+
+def test_generators_that_a_call_imports(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A call that imports NumPy's generator is no break, and the next one is traced again."""
+    module = sys.modules["numpy.random.mtrand"]
+
+    def function(x: cd.Tensor) -> cd.Tensor:
+        sys.modules["numpy.random.mtrand"] = module
+        return x + 1
+
+    compiled = cd.compile(function, fullgraph=True)
+    monkeypatch.delitem(sys.modules, "numpy.random.mtrand")
+    assert compiled(cd.zeros(2)).tolist() == [1, 1]
+    assert not compiled.programs
+    assert compiled(cd.zeros(2)).tolist() == [1, 1]
+    assert len(compiled.programs) == 1
 
 
 def test_uninitialized_memory() -> None:

@@ -72,6 +72,12 @@ def rebound(x: cd.Tensor, w: cd.Tensor) -> cd.Tensor:
     return z + y
 
 
+def widened(x: cd.Tensor, w: cd.Tensor) -> cd.Tensor:
+    """Give a tensor the shape of a result that waits, by an operator that does so in place."""
+    y = x.detach()[0] * 1
+    return y.addbmm_(w.expand(2, 3, 3), w.tanh().expand(2, 3, 3))
+
+
 def differentiated(x: cd.Tensor, w: cd.Tensor) -> Any:
     """Take a gradient inside, and a hook on a result."""
     y = (x @ w).tanh()
@@ -80,7 +86,7 @@ def differentiated(x: cd.Tensor, w: cd.Tensor) -> Any:
     return gradient * y
 
 
-FUNCTIONS = (branching, written, shown, drawn, without_recording, shared, rebound, differentiated)
+FUNCTIONS = (branching, written, shown, drawn, without_recording, shared, rebound, widened, differentiated)
 
 
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
@@ -88,7 +94,7 @@ FUNCTIONS = (branching, written, shown, drawn, without_recording, shared, reboun
 @pytest.mark.usefixtures("lantern")
 def test_segments(function: Callable[..., Any], device: str, rng: Any) -> None:
     """Results, gradients, effects and random numbers are those of eager calls, bit for bit."""
-    if device == "lantern" and function in (shared, rebound, drawn):
+    if device == "lantern" and function in (shared, rebound, widened, drawn):
         pytest.skip("the function uses the host's memory, or random numbers, for which the device has no kernel")
     compiled = cd.compile(function)
     w = cd.tensor(rng.standard_normal((3, 3)).astype("float32"), device=device, requires_grad=True)

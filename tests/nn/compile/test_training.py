@@ -251,3 +251,41 @@ def test_encoder_with_a_mask() -> None:
     x, mask = cd.randn(2, 5, 8), nn.Transformer.generate_square_subsequent_mask(5)
     for _ in range(2):
         assert cd.allclose(compiled(x, mask), encoder(x, mask), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: F.adaptive_avg_pool2d(x, (2, 3)),
+        lambda x: F.interpolate(x, size=(3, 5), mode="bilinear", antialias=True),
+    ],
+    ids=["adaptive_avg_pool2d", "interpolate"],
+)
+def test_tables_that_are_computed_while_tracing(function: Callable[[cd.Tensor], cd.Tensor], rng: Any) -> None:
+    """Tables that depend on sizes only are constants of a graph, whether it or an eager call needs them first."""
+    compiled = cd.compile(function, fullgraph=True)
+    for _ in range(3):
+        x = cd.tensor(rng.standard_normal((1, 2, 5, 7)))
+        assert compiled(x).tolist() == function(x).tolist()
+
+
+def test_bags_in_one_graph() -> None:
+    """Offsets are checked when the graph runs, with the error of the eager call."""
+    compiled = cd.compile(lambda x, w, starts: F.embedding_bag(x, w, starts), fullgraph=True)
+    x, weight = cd.tensor([1, 0, 2, 1]), cd.tensor([[1.0], [2.0], [4.0]])
+    for starts, due in (([0, 1], [[2.0], [7 / 3]]), ([0, 3], [[7 / 3], [2.0]])):
+        assert compiled(x, weight, cd.tensor(starts)).allclose(cd.tensor(due))
+    assert len(compiled.programs) == 1
+    with pytest.raises(RuntimeError, match=r"offsets\[0\] has to be 0.*However, got 1"):
+        compiled(x, weight, cd.tensor([1, 2]))
+    with pytest.raises(RuntimeError, match=r"greater than input's length\(4\), but got offsets\[-1\] of 5"):
+        compiled(x, weight, cd.tensor([0, 5]))
+
+
+def test_lengths_that_are_numbers(rng: Any) -> None:
+    """The lengths of sequences as numbers need no value of a tensor."""
+    compiled = cd.compile(lambda x: F.ctc_loss(x.log_softmax(-1), targets, (5, 4), (2, 1)), fullgraph=True)
+    targets = cd.tensor([[1, 2], [2, 2]])
+    for _ in range(3):
+        x = cd.tensor(rng.standard_normal((5, 2, 3)))
+        assert compiled(x).item() == F.ctc_loss(x.log_softmax(-1), targets, cd.tensor([5, 4]), cd.tensor([2, 1])).item()

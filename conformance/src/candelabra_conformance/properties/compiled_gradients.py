@@ -29,6 +29,7 @@ from candelabra_conformance.properties.compiling import (
 from candelabra_conformance.properties.effects import same
 from candelabra_conformance.properties.gradients import (
     agreed,
+    axes_of_callable,
     computed,
     cotangents,
     cotangents_with,
@@ -40,6 +41,7 @@ from candelabra_conformance.properties.gradients import (
     outputs_of,
 )
 from candelabra_conformance.properties.registry import Axis, device_property, operator_property
+from candelabra_conformance.records import CallableRecord, Record
 from candelabra_conformance.samples.sample import LARGE, SEED, Sample
 from candelabra_conformance.transport import Array, to_host
 
@@ -60,8 +62,15 @@ def _axes(context: Context, op: Operator[..., Any]) -> Iterator[Axis]:
                 yield axis if axis.layout == CONTIGUOUS else axis._replace(level=3)
 
 
-@operator_property("compiled-gradient", _axes)
-def compiled_gradient(context: Context, op: Operator[..., Any], d: dtype, layout: str) -> float | None:
+def _axes_of_callable(context: Context, op: CallableRecord) -> Iterator[Axis]:
+    """Yield the axes of gradients at level 3, except for calls that draw."""
+    for axis in axes_of_callable(context, op) if context.highest == 3 and not op.draws else ():
+        if axis.layout in (CONTIGUOUS, TRANSPOSED):
+            yield axis._replace(level=3)
+
+
+@operator_property("compiled-gradient", _axes, _axes_of_callable)
+def compiled_gradient(context: Context, op: Record, d: dtype, layout: str) -> float | None:
     """The backward pass of a compiled call has the gradients of the eager call: their bits, or values within the bound
     of gradients."""
 
@@ -72,8 +81,8 @@ def compiled_gradient(context: Context, op: Operator[..., Any], d: dtype, layout
     return _hold(context, op, d, layout, outside)
 
 
-@operator_property("compiled-backward", _axes)
-def compiled_backward(context: Context, op: Operator[..., Any], d: dtype, layout: str) -> float | None:
+@operator_property("compiled-backward", _axes, _axes_of_callable)
+def compiled_backward(context: Context, op: Record, d: dtype, layout: str) -> float | None:
     """A compiled function that calls the operator and differentiates has the gradients of eager calls."""
 
     def inside(outputs: Callable[[Any, Any], list[Tensor]]) -> tuple[Any, Gradients]:
@@ -90,7 +99,7 @@ def _differentiated(
     return found
 
 
-def _hold(context: Context, op: Operator[..., Any], d: dtype, layout: str, compiled: Compiled) -> float | None:
+def _hold(context: Context, op: Record, d: dtype, layout: str, compiled: Compiled) -> float | None:
     """Compare the gradients of every sample in each of :data:`TURNS`, on new tensors."""
     worst, tried, ran = None, False, False
     kind = cotangents_with(layout)
@@ -117,7 +126,7 @@ def _hold(context: Context, op: Operator[..., Any], d: dtype, layout: str, compi
     return worst
 
 
-def _outputs(op: Operator[..., Any], sample: Sample, instance: Instance) -> Callable[[Any, Any], list[Tensor]]:
+def _outputs(op: Record, sample: Sample, instance: Instance) -> Callable[[Any, Any], list[Tensor]]:
     """Return the function from a sample's arguments to the outputs that require grad."""
     return lambda args, kwargs: [t for t in tensors_in(computed(op, sample, args, kwargs, instance)) if t.requires_grad]
 

@@ -15,7 +15,7 @@ from candelabra.dtypes import BY_NAME, dtype
 from candelabra.library import Operator
 from candelabra.random import fork_rng
 
-from candelabra_conformance.calling import at, called, determined, tensors, tensors_in
+from candelabra_conformance.calling import at, called, split, tensors_in
 from candelabra_conformance.context import MAIN, Context, Failure, NotApplicable
 from candelabra_conformance.layouts import CONTIGUOUS, TRANSPOSED, placed, to_layout
 from candelabra_conformance.numpy_dtypes import device_dtype, host_dtype
@@ -23,8 +23,8 @@ from candelabra_conformance.properties.axes import of_callable, some
 from candelabra_conformance.properties.effects import differing, given_tensors, same
 from candelabra_conformance.properties.forms import fits, has_inplace
 from candelabra_conformance.properties.registry import Axis, callable_property, device_property, operator_property
-from candelabra_conformance.properties.value import agree
-from candelabra_conformance.records import CallableRecord
+from candelabra_conformance.properties.value import agree, same_others
+from candelabra_conformance.records import CallableRecord, Record
 from candelabra_conformance.samples.sample import SEED, Sample
 from candelabra_conformance.tolerance import SAFETY, eps, wide
 from candelabra_conformance.transport import Array, to_device, to_host
@@ -35,9 +35,11 @@ BREAKS: Final = "no graph can repeat the operator's calls, which run eagerly"
 
 
 @operator_property(
-    "compiled", some(3, dtypes=2, layouts=(CONTIGUOUS, TRANSPOSED), when=lambda op: bool(op.schema.tensors))
+    "compiled",
+    some(3, dtypes=2, layouts=(CONTIGUOUS, TRANSPOSED), when=lambda op: bool(op.schema.tensors)),
+    of_callable(3, (CONTIGUOUS, TRANSPOSED), when=lambda op: not op.draws),
 )
-def compiled(context: Context, op: Operator[..., Any], d: dtype, layout: str) -> float | None:
+def compiled(context: Context, op: Record, d: dtype, layout: str) -> float | None:
     """A function that calls the operator gives the same values when it is traced, when its graph runs, and when the
     graph runs again on the same tensors. A write into the last result changes no earlier one."""
     worst, ran = None, False
@@ -52,12 +54,15 @@ def compiled(context: Context, op: Operator[..., Any], d: dtype, layout: str) ->
         for turn in TURNS:
             with breaks_allowed():
                 results.append(form(args, kwargs))
-                values = determined(sample, results[-1], context.reference)
+                values, others = split(sample, results[-1], context.reference)
             try:
                 worst = max(worst or 0.0, agree(context, op, d, sample, layout, values))
+                same_others(others, context.oracle.answer(op, sample).others, sample, layout)
             except Failure as failure:
                 raise Failure(f"in the call {turn}: {failure}", sample, layout, **failure.details) from None
-            if len(results) == 1:  # the graph runs on other tensors than those of the trace
+            # The graph runs on other tensors than those of the trace. Public callables may write their arguments, or
+            # share the memory of arrays among them.
+            if len(results) == 1 or isinstance(op, CallableRecord):
                 args, kwargs = _placed(context, sample, layout)
         if form.programs and context.instance.capabilities.mutable:
             _kept(context, results[1], results[2], given_tensors([args, kwargs]), (sample, layout))
@@ -147,14 +152,16 @@ def breaks_allowed() -> Iterator[None]:
 
 
 def _placed(context: Context, sample: Sample, layout: str) -> tuple[Any, Any]:
-    return placed(sample.args, layout, context.instance), placed(dict(sample.kwargs), layout, context.instance)
+    """Return new arguments. Arrays and other objects of the host are created here, outside of the compiled function."""
+    given = placed(sample.args, layout, context.instance), placed(dict(sample.kwargs), layout, context.instance)
+    return at(given[0], context.device), at(given[1], context.device)
 
 
 def _kept(context: Context, earlier: Any, last: Any, arguments: list[Tensor], where: tuple[Sample, str]) -> None:
     """Write into the last results of a graph that are no views of arguments. The earlier ones must stay the same."""
 
     def own(result: Any) -> list[Tensor]:
-        return [t for t in tensors(result) if t.numel() and not any(t._counter is g._counter for g in arguments)]
+        return [t for t in tensors_in(result) if t.numel() and not any(t._counter is g._counter for g in arguments)]
 
     before = [to_host(t) for t in own(earlier)]
     for tensor in own(last):

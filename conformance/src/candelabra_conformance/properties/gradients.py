@@ -83,7 +83,7 @@ def _twice(context: Context, op: Operator[..., Any]) -> Iterator[Axis]:
                     yield Axis(d, layout, level)
 
 
-def _of_callable(context: Context, op: CallableRecord) -> Iterator[Axis]:
+def axes_of_callable(context: Context, op: CallableRecord) -> Iterator[Axis]:
     """As :func:`_twice`, but the reference compares the dtypes of 8 and 16 bytes with finite differences."""
     if op.entry.factory:
         return
@@ -97,7 +97,7 @@ def _of_callable(context: Context, op: CallableRecord) -> Iterator[Axis]:
                 yield Axis(d, layout, levels[d])
 
 
-@operator_property("gradient", main_on_all_layouts(2, has_gradient, floating=True, layouts=LAYOUTS), _of_callable)
+@operator_property("gradient", main_on_all_layouts(2, has_gradient, floating=True, layouts=LAYOUTS), axes_of_callable)
 def gradient(context: Context, op: Record, d: dtype, layout: str) -> float | None:
     """The vector-Jacobian product with fixed cotangents is right for every differentiable input.
 

@@ -12,6 +12,8 @@ Attribution: sharing version counters between base and views, and rebasing histo
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._autograd.filling import zeros_like
 from candelabra._autograd.node import Node
@@ -49,12 +51,19 @@ Step = tuple[Any, tuple[Any, ...]]
 
 def chain_of(view: Tensor) -> list[Step]:
     """Return the view operators that lead from the base to ``view``, in order."""
-    steps = []
-    while view._keys & VIEW:
+    return chain_from((), view)[1]
+
+
+def chain_from(sources: Container[int], view: Tensor) -> tuple[Tensor, list[Step]]:
+    """Return the nearest tensor that ``view`` is a view of and whose ``id`` is in ``sources``, otherwise its base, and
+    the view operators that lead from there to ``view``, in order.
+    """
+    steps: list[Step] = []
+    while view._keys & VIEW and id(view) not in sources:
         assert view._replay is not None
         steps.append(view._replay)
         view = view._parent
-    return steps[::-1]
+    return view, steps[::-1]
 
 
 def refresh(view: Tensor) -> None:
@@ -344,13 +353,14 @@ def detach_in_place(tensor: Tensor) -> Tensor:
     return tensor
 
 
-def rebind(tensor: Tensor, payload: Any) -> None:
-    """Give a tensor other memory, possibly of another shape. The version increases, as for any write."""
-    if tensor._keys & VIEW:
+def rebind(tensor: Tensor, source: Tensor) -> None:
+    """Give a tensor the memory of another one, possibly of another shape. The version increases, as for any write."""
+    source._fresh()  # a deferred tensor is computed now
+    if tensor._fresh()._keys & VIEW:
         raise RuntimeError("a view cannot be resized or given other memory; use its base, or a clone")
     note_break("a tensor gets other memory (.data, resize_, out=)")
     changes_state()
-    tensor._payload = payload
+    tensor._payload = source._payload
     tensor._counter[0] += 1
 
 
@@ -358,13 +368,12 @@ def set_data(tensor: Tensor, value: Any) -> None:
     """Implement ``tensor.data = value``: replace the memory and keep the node."""
     if not isinstance(value, Tensor):
         raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
-    value._fresh()
     tensor._fresh()
     special = AUTOGRAD | VIEW | OVERRIDE
     if tensor._keys & VIEW:
         tensor._keys &= ~VIEW  # it is no longer a view
         tensor._counter = [tensor._counter[0]]
-    rebind(tensor, value._payload)
+    rebind(tensor, value)
     join_versions(tensor._counter, value._counter)
     tensor._keys = (value._keys & ~special) | (tensor._keys & (AUTOGRAD | OVERRIDE))
     node = tensor._node

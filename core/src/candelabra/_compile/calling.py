@@ -28,7 +28,7 @@ from candelabra._compile.differentiation import (
 from candelabra._compile.environment import Environment, Unguarded, environment_of
 from candelabra._compile.program import MISS, Writer, written_outside
 from candelabra._compile.recording import GradientSet, Recorder, graphs_of
-from candelabra._compile.results import Alias, New, Result, ViewOfResult, hidden_results, results_of
+from candelabra._compile.results import Alias, New, Part, Result, ViewOfResult, hidden_results, results_of
 from candelabra._dispatch import autocasting
 from candelabra._dispatch.levels import active_frames
 from candelabra._graph.compiling import compile_graph
@@ -312,7 +312,8 @@ class TracedCall:
                     bits = state.bits & ~TRACING
                 if bits != self.bits:
                     recorder.note_break("the function changes the grad mode, or another mode, for the code after it")
-                if self.environment.states_of_generators() != drawn:
+                generators = self.environment.states_of_generators()
+                if any(generators.get(key) != earlier for key, earlier in drawn.items()):
                     recorder.note_break("the function draws random numbers from a generator of Python or NumPy")
                 found, shape, results = self._results(out)
                 if recorder.breaks:
@@ -321,7 +322,8 @@ class TracedCall:
                 self.environment.require(holds, where)
             for holds, where in recorder.dependencies:
                 self.environment.require(holds, where)
-            if self.environment.holds():
+            # A generator that the call has imported may have drawn: the next call is traced again.
+            if self.environment.holds() and generators.keys() == drawn.keys():
                 self.program = self._program(found, shape, results)
         finally:
             if state.bits != bits:
@@ -402,7 +404,7 @@ class TracedCall:
         writer = Writer(recorder, self.environment, self.bits)
         for position, (leaf, value) in enumerate(zip(self.leaves, self.values, strict=True)):
             writer.argument(position, leaf, value)
-        kept = [r.value for r in results if isinstance(r, New)] + (list(derivative.saved) if derivative else [])
+        kept = [r.value for r in results if isinstance(r, (New, Part))] + (list(derivative.saved) if derivative else [])
         writer.outer_graphs()
         self.varying = {*(v for v in self.values if v is not None), *recorder.gradient_of, *outer.values}
         self.varying |= {v for v, tensor in recorder.external.items() if id(tensor) in writer.changing}
@@ -447,7 +449,7 @@ class TracedCall:
         for position, result in enumerate(results):
             if isinstance(result, ViewOfResult):  # of a tensor that has its node now
                 writer.result(position, result)
-            elif isinstance(result, (Alias, New)) and result.leaf is not None:
+            elif isinstance(result, (Alias, New, Part)) and result.leaf is not None:
                 writer.leaf(position, result.leaf)
         plain = self.spec == tree_flatten((tuple(self.leaves), {}))[1]
         returned = self._returned(writer, leaves, shape)
@@ -472,7 +474,10 @@ class TracedCall:
         """Return the tensors from outside that the program reads first: those of graphs, results and derivatives."""
         recorder = self.recorder
         first = graphs[0].inputs if graphs else ()
-        wanted = [*first, *(r.value for r in results if not isinstance(r, (New, ViewOfResult)))]
+        wanted = [*first]
+        for result in results:
+            if not isinstance(result, (New, ViewOfResult)):
+                wanted.append(result.source if isinstance(result, Part) else result.value)
         if self.derivative is not None:
             wanted += [*self.derivative.saved, *self.derivative.inputs]
         return [v for v in dict.fromkeys(wanted) if v in recorder.external]

@@ -130,15 +130,15 @@ def trace_backward(recorder: Recorder, outputs: Sequence[Tensor], inputs: Sequen
 
     Must be called while the recorder is active.
     """
-    first = len(recorder.nodes)
+    first, earlier = len(recorder.nodes), recorder.payloads.current()
     drawn = len(recorder.draws)
     with mode(include=NO_GRAD):
         ones = [filled_like(t, 1, tuple(t._payload.shape), t.dtype).contiguous() for t in outputs]
         made = len(recorder.nodes)
+        values = [recorder.value_of(t) for t in ones]  # now, since a kernel may return one of them
         gradients = grad_up_to(outputs, inputs, ones)
         # A leaf keeps a gradient that nothing else refers to, so none may show the memory of another value.
         gradients = [g.clone() if g is not None and g._keys & VIEW else g for g in gradients]
-    values = [recorder.value_of(t) for t in ones]
     first_values = {id(tensor): value for value, tensor in reversed(recorder.external.items())}
     results = [None if g is None else recorder.value_of(g._fresh()) for g in gradients]
     if recorder.breaks or len(recorder.draws) != drawn or None in values:
@@ -148,6 +148,7 @@ def trace_backward(recorder: Recorder, outputs: Sequence[Tensor], inputs: Sequen
         recorder.note_break("the backward pass of some results, and not of others, leads to a collective")
         return None
     del recorder.nodes[first:]
+    recorder.payloads.restore(earlier)
     found: list[Any] = list(dict.fromkeys(v for v in results if v is not None))
     starts: list[Any] = [v for v in values if v is not None]
     saved, again = cut(forward, nodes, found, starts)
@@ -252,7 +253,7 @@ def freed_together(outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -> tuple
 
 def freed(recorder: Recorder, outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -> list[bool]:
     """Return for each output whether the function has run its backward pass already, so that its graph is freed."""
-    found, first = [], len(recorder.nodes)
+    found, first, earlier = [], len(recorder.nodes), recorder.payloads.current()
     for output in outputs:
         try:
             with mode(include=NO_GRAD):
@@ -261,6 +262,7 @@ def freed(recorder: Recorder, outputs: Sequence[Tensor], inputs: Sequence[Tensor
         except GraphFreed:
             found.append(True)
     del recorder.nodes[first:]
+    recorder.payloads.restore(earlier)
     return found
 
 

@@ -23,10 +23,13 @@ from types import CodeType, FunctionType, MethodType, ModuleType
 from candelabra._annotations import Any, Final
 from candelabra._device import Instance, device
 from candelabra._layout import layout
+from candelabra._size import Size
 from candelabra._tensor import Tensor
 from candelabra.dtypes import dtype
 
-SCALARS: Final = (int, float, bool, str, bytes, complex, type(None), dtype, device, layout, Instance, slice, range)
+SCALARS: Final = (
+    int, float, bool, str, bytes, complex, type(None), dtype, device, layout, Instance, slice, range, Size
+)  # fmt: skip
 LONGEST: Final = 256
 """Containers with more items are guarded by identity and length."""
 MOST: Final = 20_000
@@ -67,14 +70,14 @@ class Environment:
         self._seen: dict[int, Any] = {}
         self._seen_classes: dict[int, type] = {}
 
-    def states_of_generators(self) -> list[str]:
-        """Return the states of the generators of Python and NumPy that the function may draw from: those that were
-        found, and those behind ``random.random()`` and ``numpy.random.rand()``.
+    def states_of_generators(self) -> dict[int, str]:
+        """Return the states, by ``id``, of the generators of Python and NumPy that the function may draw from: those
+        that were found, and those behind ``random.random()`` and ``numpy.random.rand()``.
         """
         python = getattr(sys.modules.get("random"), "_inst", None)
         numpy = getattr(sys.modules.get("numpy.random.mtrand"), "_rand", None)
-        states = map(_state_of_generator, (python, numpy, *self._seen.values()))
-        return [state for state in states if state is not None]
+        states = {id(value): _state_of_generator(value) for value in (python, numpy, *self._seen.values())}
+        return {key: state for key, state in states.items() if state is not None}
 
     def reaches(self, value: Any) -> bool:
         """Return whether an object, whose identity is guarded then, was found from the roots."""

@@ -14,7 +14,7 @@ from candelabra._codegen.source import build_once, indent
 from candelabra._compile.environment import SCALARS, Environment, differs
 from candelabra._compile.outer_graphs import has_hooks
 from candelabra._compile.recording import Advanced, Effect, GradientSet, Recorder, Replaced, Segment
-from candelabra._compile.results import Alias, New, Result, Same, Viewed, ViewOfResult, replay
+from candelabra._compile.results import Alias, New, Part, Result, Same, Viewed, ViewOfResult, replay
 from candelabra._device import _default as default_device
 from candelabra._device import _process_default as process_default
 from candelabra._dispatch.autocasting import settings as autocast
@@ -332,6 +332,9 @@ class Writer:
             source = self._source(result.value)
             self.lines += self.wrapped(name, f"{source}._payload", result.keys)
             self.lines.append(f"{name}._counter = {source}._counter")
+        elif isinstance(result, Part):
+            self.lines += self.wrapped(name, self.names[result.value], result.keys)
+            self.lines.append(f"{name}._counter = {self._source(result.source)}._counter")
         else:
             self.lines += self.wrapped(name, self.names[result.value], result.keys, result.version)
             if isinstance(result, New) and result.shares >= 0:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from candelabra._annotations import Any, NamedTuple
-from candelabra._autograd.views import chain_of, is_cut
+from candelabra._autograd.views import chain_from, chain_of, is_cut
 from candelabra._compile.recording import Recorder
 from candelabra._dispatch.key import redispatch
 from candelabra._graph.structure import Value
@@ -36,6 +36,17 @@ class Alias(NamedTuple):
     leaf: int | None = None
 
 
+class Part(NamedTuple):
+    """The result is another tensor over a part of the memory of one from outside, ``source``, with its version counter:
+    ``x[0].detach()``.
+    """
+
+    value: Value
+    keys: int
+    source: Value
+    leaf: int | None = None
+
+
 class New(NamedTuple):
     """The result is a new tensor. ``shares``: the position of an earlier result with the same memory, or -1.
     ``differentiable``: it requires grad. ``leaf``: if it is a leaf that the function has created, the position of its
@@ -59,7 +70,7 @@ class ViewOfResult(NamedTuple):
     chain: list[tuple[Any, tuple[Any, ...]]]
 
 
-Result = Same | Viewed | Alias | New | ViewOfResult
+Result = Same | Viewed | Alias | Part | New | ViewOfResult
 
 
 def hidden_results(tensors: list[Tensor], recorder: Recorder) -> list[Tensor]:
@@ -121,8 +132,9 @@ def _result(
     """Return how to make a tensor that is no view of a result. ``earlier``: those before it, with their positions."""
     if id(tensor) in objects:
         return Same(objects[id(tensor)])
-    if tensor._keys & VIEW and id(tensor._base) in objects:
-        return Viewed(objects[id(tensor._base)], chain_of(tensor))
+    source, chain = chain_from(objects, tensor)
+    if id(source) in objects:
+        return Viewed(objects[id(source)], chain)
     value = recorder.value_of(tensor)
     if value is None or type(tensor) is not Tensor:
         recorder.note_break(f"the function returns a {type(tensor).__name__}, which is no plain tensor of a device")
@@ -134,8 +146,10 @@ def _result(
         return Same(value)
     outside = cells.get(id(tensor._counter), value if value in recorder.external else None)
     if outside is not None:
-        if differentiable or tensor._payload is not recorder.external[outside]._payload:
+        if differentiable:
             recorder.note_break("the function returns a part of a tensor from outside that is no view of it")
+        if tensor._payload is not recorder.external[outside]._payload:
+            return Part(value, keys, outside, leaf)
         return Alias(outside, keys, leaf)
     shares = next((i for i, other in earlier if other._counter is tensor._counter), -1)
     return New(value, keys, shares, differentiable, tensor._counter[0], leaf, tensor._inplace_refused)
@@ -148,4 +162,4 @@ def replay(base: Tensor, chain: list[tuple[Any, tuple[Any, ...]]]) -> Tensor:
     return base
 
 
-__all__ = ["Alias", "New", "Result", "Same", "ViewOfResult", "Viewed", "hidden_results", "replay", "results_of"]
+__all__ = ["Alias", "New", "Part", "Result", "Same", "ViewOfResult", "Viewed", "hidden_results", "replay", "results_of"]

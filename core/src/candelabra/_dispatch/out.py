@@ -141,6 +141,6 @@ def _write(name: str, value: Any, out: Any) -> None:
                 stacklevel=4,
             )
 
-        rebind(out, value.to(out.dtype)._fresh()._payload)  # a deferred tensor is computed now
+        rebind(out, value.to(out.dtype))
     else:
         out.copy_(value)

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from functools import wraps
 
 from candelabra._annotations import TYPE_CHECKING, Any, Final, TypeVar
-from candelabra._keys import SCALAR_BITS, TRACING, active, mode, state
+from candelabra._keys import DEFERRED, SCALAR_BITS, TRACING, active, mode, state
 
 if TYPE_CHECKING:
     from candelabra._device import Instance
@@ -108,10 +108,10 @@ def introducing(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @contextmanager
 def untraced() -> Iterator[None]:
-    """Inside the block, this thread reports to no tracer."""
+    """Inside the block, this thread reports to no tracer, and runs its calls at once."""
     before, current.tracer = current.tracer, None
     try:
-        with mode(exclude=TRACING):
+        with mode(exclude=TRACING | DEFERRED):
             yield
     finally:
         current.tracer = before

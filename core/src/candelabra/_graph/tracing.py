@@ -91,6 +91,14 @@ class PayloadValues:
             reference = partial(_itself, payload)
         self._entries[id(payload)] = reference, value
 
+    def current(self) -> dict[int, tuple[Callable[[], Any], Value]]:
+        """Return the values of the payloads that exist, for :meth:`restore`."""
+        return {key: entry for key, entry in self._entries.items() if entry[0]() is not None}
+
+    def restore(self, earlier: dict[int, tuple[Callable[[], Any], Value]]) -> None:
+        """Give payloads the values that they had. A kernel may have returned one of them, as its result."""
+        self._entries.update((key, entry) for key, entry in earlier.items() if entry[0]() is not None)
+
     def forget(self, memory: Memory) -> None:
         """Forget the payloads that show a memory."""
         self._entries = {key: entry for key, entry in self._entries.items() if entry[1].memory is not memory}

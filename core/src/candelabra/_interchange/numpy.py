@@ -11,9 +11,10 @@ import warnings
 from candelabra._annotations import TYPE_CHECKING, Any, Final
 from candelabra._device import open_device
 from candelabra._dispatch.deferring import shares_memory
-from candelabra._dispatch.tracing import note_break
+from candelabra._dispatch.tracing import note_break, tracer_here
 from candelabra._interchange.host import host_view, upload
 from candelabra._plugins import registry
+from candelabra._records.registry import OPERATORS
 from candelabra._tensor import Tensor, wrap
 from candelabra._versions import expose
 from candelabra.dtypes import BY_NAME, dtype
@@ -48,9 +49,22 @@ def dtype_of_array(array: Any) -> dtype:
     return found
 
 
+def is_irregular(array: Any) -> bool:
+    """Return whether an array has strides that no tensor has: negative, or no multiples of the element's size."""
+    return any(step < 0 or step % array.itemsize for step in array.strides)
+
+
 def copied_array(array: Any, instance: Instance) -> Tensor:
-    """Return a tensor with a copy of an array's elements, on any device."""
+    """Return a tensor with a copy of an array's elements, on any device.
+
+    A graph copies the array at each run, which may have other elements then, if a tensor can show its memory.
+    """
     d = dtype_of_array(array)
+    if tracer_here() is not None and array.flags.writeable and instance.backend.capabilities.host:
+        shown = None if is_irregular(array) else instance.backend.from_dlpack(array, instance.index, None)
+        if shown is not None:
+            copy: Tensor = OPERATORS["clone"].canonical(wrap(shown, instance.keys_for(d)))
+            return copy
     flat = (array if array.flags.c_contiguous else array.copy()).reshape(-1).view("u1")
     return upload(memoryview(flat), d, tuple(array.shape), instance)
 

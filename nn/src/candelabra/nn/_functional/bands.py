@@ -10,7 +10,7 @@ from math import ceil, pi
 
 from candelabra import arange, cat, inference_mode
 from candelabra.dtypes import float32, float64, int64
-from candelabra.library import plugins, record
+from candelabra.library import plugins, record, untraced
 from candelabra.nn._operators.resampling import resample
 from candelabra.typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -160,8 +160,9 @@ def _interpolation(
 
 
 def _computed(function: Callable[..., Band], *arguments: Any) -> Band:
-    # Derivatives save the tables, which inference mode would forbid.
-    with inference_mode(False):
+    # Derivatives save the tables, which inference mode would forbid. They depend on sizes only, so a compiled function
+    # takes them for constants; kept ones must not wait for the end of a block.
+    with inference_mode(False), untraced():
         return function(*arguments)
 
 

@@ -19,12 +19,14 @@ new_arange = record("new_arange")
 
 def _lengths(name: str, lengths: Any, log_probs: Tensor, limit: int | None) -> tuple[Tensor, list[int]]:
     """Return lengths as an int64 tensor on the device of the log-probabilities, and as numbers."""
+    known: list[int] | None = None
     if not hasattr(lengths, "shape"):
+        known = [int(length) for length in lengths]  # no value of a tensor is read
         lengths = log_probs.new_tensor(lengths, dtype=int64)
     if lengths.dtype.is_floating_point or lengths.dtype.is_complex or lengths.dtype.name == "bool":
         raise RuntimeError(f"{name} must be integral")
     lengths = lengths.to(log_probs.device, int64).reshape((-1,))
-    values: list[int] = lengths.tolist()
+    values: list[int] = lengths.tolist() if known is None else known
     if len(values) != log_probs.shape[1]:
         raise RuntimeError(f"{name} must be of size batch_size")
     for value in values:

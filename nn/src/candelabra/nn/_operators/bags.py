@@ -6,7 +6,7 @@ next one begins, the last one at n. Starts are sorted, and the first is 0.
 
 from __future__ import annotations
 
-from candelabra.library import by, index, operator, record, same, shape_of
+from candelabra.library import by, index, is_compiling, operator, record, same, shape_of
 from candelabra.nn._operators.embedding import check_indices, embedding, table_gradient
 from candelabra.typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,6 +14,12 @@ if TYPE_CHECKING:
     from candelabra.typing import Index, Tensor
 
 cast = record("cast")
+raise_if_nonzero = record("raise_if_nonzero")
+WRONG_START = (
+    "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from position 0. However, got "
+    "{code}"
+)
+WRONG_END = "offsets[-1] can not be greater than input's length({count}), but got offsets[-1] of {code}"
 
 
 @by
@@ -34,16 +40,16 @@ def check_starts(starts: Tensor, count: int) -> None:
     """Raise ``RuntimeError`` if bags of ``count`` indices do not begin at the first, or begin after the last."""
     if not starts.shape[0]:
         return
+    if is_compiling():  # nodes of the graph
+        last = starts[-1]
+        raise_if_nonzero(starts[0], WRONG_START, RuntimeError)
+        raise_if_nonzero(last * (last > count), WRONG_END.replace("{count}", str(count)), RuntimeError)
+        return
     first, last = int(starts[0].item()), int(starts[-1].item())
     if first:
-        raise RuntimeError(
-            "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from position 0. "
-            f"However, got {first}"
-        )
+        raise RuntimeError(WRONG_START.format(code=first))
     if last > count:
-        raise RuntimeError(
-            f"offsets[-1] can not be greater than input's length({count}), but got offsets[-1] of {last}"
-        )
+        raise RuntimeError(WRONG_END.format(count=count, code=last))
 
 
 def _check_bags(weight: Tensor, indices: Tensor, starts: Tensor, *_: Any) -> None:

@@ -247,7 +247,7 @@ def addbmm_(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, 
     if shape_of(input) != tuple(shape):
         check_writable(input)
         result: Tensor = addbmm(input, batch1, batch2, beta=beta, alpha=alpha)
-        rebind(input, result._payload)
+        rebind(input, result)
         input._node = result._node
         input._keys |= result._keys & AUTOGRAD
         return input
