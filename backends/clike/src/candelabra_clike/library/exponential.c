@@ -6,7 +6,8 @@
    polynomials are minimax fits of our own. The result is multiplied by 2**k in two factors: a subnormal result is
    rounded once, one that is too large becomes infinity. The exponents of the factors are the halves of k plus twice
    the bias, which is added together with 1.5 * 2**23. Where the processor has an instruction for the product with 2**k
-   (LDEXP), it rounds once, too, and gives the same bits. NaN is preserved by the comparisons. */
+   (LDEXP), it rounds once, too, and gives the same bits. It takes hundreds of cycles if it rounds a normal number to 0,
+   so it multiplies 0 where that is the result. NaN is preserved by the comparisons. */
 
 FUNCTION f32 exp_of_sum_f32(f32 high, f32 low, i32 halvings) {
     /* exp(high + low) / 2**halvings, for low much smaller than 1. A low of -0 costs nothing. */
@@ -22,7 +23,8 @@ FUNCTION f32 exp_of_sum_f32(f32 high, f32 low, i32 halvings) {
     p = p * r + 0.49999994f;
     p = (p * r) * r + r;
 #ifdef LDEXP_F32
-    return LDEXP_F32(p + 1.0f, (i32)(BITS_U32(t) - 0x4B4000FEu) - halvings);
+    const f32 least = -104.0f + (halvings < 0 ? 0.7f * (f32)halvings : 0.0f);
+    return LDEXP_F32(x < least ? 0.0f : p + 1.0f, (i32)(BITS_U32(t) - 0x4B4000FEu) - halvings);
 #else
     const u32 biased = BITS_U32(t), first = biased >> 1;
     return ((p + 1.0f) * BITS_F32(first << 23)) * BITS_F32((biased - first - halvings) << 23);
@@ -51,7 +53,8 @@ FUNCTION f64 exp_of_sum_f64(f64 high, f64 low, i32 halvings) {
     p = p * r + 0.5000000000000013;
     p = (p * r) * r + r;
 #ifdef LDEXP_F64
-    return LDEXP_F64(p + 1.0, (i32)BITS_U64(t) - 2046 - halvings);
+    const f64 least = -746.0 + (halvings < 0 ? 0.7 * (f64)halvings : 0.0);
+    return LDEXP_F64(x < least ? 0.0 : p + 1.0, (i32)BITS_U64(t) - 2046 - halvings);
 #else
     const u64 biased = BITS_U64(t), first = biased >> 1;
     return ((p + 1.0) * BITS_F64(first << 52)) * BITS_F64((biased - first - halvings) << 52);
@@ -74,7 +77,7 @@ FUNCTION f32 exp2_of_sum_f32(f32 high, f32 low) {
     p = p * r + 0.240226552f;
     p = p * r + 0.693147242f;
 #ifdef LDEXP_F32
-    return LDEXP_F32(p * r + 1.0f, (i32)(BITS_U32(t) - 0x4B4000FEu));
+    return LDEXP_F32(x < -150.0f ? 0.0f : p * r + 1.0f, (i32)(BITS_U32(t) - 0x4B4000FEu));
 #else
     const u32 biased = BITS_U32(t), first = biased >> 1;
     return ((p * r + 1.0f) * BITS_F32(first << 23)) * BITS_F32((biased - first) << 23);
@@ -102,7 +105,7 @@ FUNCTION f64 exp2_of_sum_f64(f64 high, f64 low) {
     p = p * r + 0.2402265069591018;
     p = p * r + 0.6931471805599453;
 #ifdef LDEXP_F64
-    return LDEXP_F64(p * r + 1.0, (i32)BITS_U64(t) - 2046);
+    return LDEXP_F64(x < -1075.0 ? 0.0 : p * r + 1.0, (i32)BITS_U64(t) - 2046);
 #else
     const u64 biased = BITS_U64(t), first = biased >> 1;
     return ((p * r + 1.0) * BITS_F64(first << 52)) * BITS_F64((biased - first) << 52);

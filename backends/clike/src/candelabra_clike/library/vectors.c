@@ -41,7 +41,7 @@ FUNCTION f32x8 exp_x8(f32x8 given) {
     p = p * r + 0.49999994f;
     p = (p * r) * r + r;
 #ifdef LDEXP_X8
-    return LDEXP_X8(p + 1.0f, BITS_U32X8(t) - 0x4B4000FEu);
+    return LDEXP_X8(x < -104.0f ? (f32x8)(0.0f) : p + 1.0f, BITS_U32X8(t) - 0x4B4000FEu);
 #else
     const u32x8 biased = BITS_U32X8(t), first = biased >> 1;
     return ((p + 1.0f) * BITS_F32X8(first << 23)) * BITS_F32X8((biased - first) << 23);

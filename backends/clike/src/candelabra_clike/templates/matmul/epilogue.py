@@ -87,8 +87,11 @@ class Epilogue:
             qualifier = "" if n in nest.written else "const "
             lines.append(f"GLOBAL {qualifier}{nest.memory[n]}* p{n} = {place} + ({starts[place]});\n")
             lines += [f"const INDEX {n}_s0 = {steps[place]};\n"] if kind == STEP else []
+        pointers = "".join(lines)
+        if nest.rare:  # one loop serves rare values: a long function with two calls is not inlined, nor vectorised
+            return f"{{\n{pointers}{nest.loop('(u32)width', inner, whole=count)}}}\n"
         whole, part = nest.loop(f"{count}u", inner), nest.loop("(u32)width", inner)
-        return f"{{\n{''.join(lines)}if (width == {count}u) {{\n{whole}}} else {{\n{part}}}\n}}\n"
+        return f"{{\n{pointers}if (width == {count}u) {{\n{whole}}} else {{\n{part}}}\n}}\n"
 
     def on_element(self, offsets: Mapping[str, str], result: str) -> str:
         """Return statements that compute and store one element, whose product is ``result``. ``offsets`` are those of
