@@ -40,8 +40,8 @@ def source(d: dtype, rank: int, align_corners: bool, serial: bool, wide: bool) -
     def points(row: Value) -> tuple[list[Variable], list[Variable]]:
         """Declare the coefficients of the points of a row: those of the place along the last dim, and the rest."""
         rest, places = k.variable("rest", row), {}
-        for dim, i in each_coordinate(k, rest, [cast(INDEX, size) for size in sizes[:last]], outermost=False):
-            places[dim] = k.let(f"place{dim}", position(dim, i))
+        for dim, p in each_coordinate(k, rest, [cast(INDEX, size) for size in sizes[:last]], outermost=False):
+            places[dim] = k.let(f"place{dim}", position(dim, p))
         of_map = k.pointer("of_map", theta, theta_at + rest * (rank * columns))
         slopes, origins = [], []
         for i in dims:
