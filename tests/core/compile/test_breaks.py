@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
+import random
 import weakref
 from collections.abc import Callable
 from typing import Any
 
 import candelabra as cd
 import pytest
+
+from tests.compiled_programs import breaking, ones
 
 
 def branch(x: cd.Tensor) -> cd.Tensor:
@@ -202,3 +206,28 @@ def test_too_many_guards() -> None:
     compiled = cd.compile(lambda x: x * table[3][4])
     with pytest.warns(UserWarning, match="runs in segments: it depends on more than 20000 values"):
         assert compiled(cd.ones(1)).item() == 7
+
+
+def next_hooks(x: cd.Tensor) -> cd.Tensor:
+    """Return the double of a tensor, which has a hook."""
+    y = x * 2
+    y.register_hook(lambda g: g * 2)
+    return y
+
+
+def test_breaks_are_named() -> None:
+    """``fullgraph=True`` names what a graph cannot repeat."""
+    numbers = itertools.count()
+    assert "depends on 'numbers' of <lambda>, an iterator, whose position no guard sees" in breaking(
+        lambda: ones() * next(numbers)
+    )
+    draw = random.random
+    assert "draws random numbers from a generator of Python or NumPy" in breaking(lambda: ones() * draw())
+    assert "returns a function, which each call creates anew" in breaking(lambda x: lambda: x, ones())
+    assert "a hook runs in the backward pass" in breaking(next_hooks, ones(requires_grad=True))
+    assert "the backward pass raises VersionMismatch" in breaking(
+        lambda x: x.exp().mul_(2) * 1, ones(requires_grad=True)
+    )
+    with cd.enable_grad():
+        assert "changes the grad mode" in breaking(lambda: cd.set_grad_enabled(False))
+    cd.set_grad_enabled(True)

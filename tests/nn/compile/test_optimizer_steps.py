@@ -13,6 +13,7 @@ import pytest
 from candelabra import nn, optim
 from candelabra._compile.calling import CompiledFunction
 from candelabra.nn import functional as F
+from candelabra.utils._pytree import tree_flatten
 
 Make = Callable[[Any], optim.Optimizer]
 Change = Callable[[optim.Optimizer, nn.Module, int], Any]
@@ -27,6 +28,19 @@ RECORDED: dict[str, Make] = {
     "amsgrad": lambda p: optim.AdamW(p, lr=0.01, amsgrad=True),
 }
 """Optimizers whose steps are rows of one operator."""
+PER_PARAMETER: dict[str, Make] = {
+    "adadelta": lambda p: optim.Adadelta(p, lr=0.5),
+    "adafactor": lambda p: optim.Adafactor(p, lr=0.05),
+    "adagrad": lambda p: optim.Adagrad(p, lr=0.1, lr_decay=0.1),
+    "adamax": lambda p: optim.Adamax(p, lr=0.02, weight_decay=0.1),
+    "asgd": lambda p: optim.ASGD(p, lr=0.1, lambd=0.01, t0=3),
+    "nadam": lambda p: optim.NAdam(p, lr=0.01, decoupled_weight_decay=True),
+    "radam": lambda p: optim.RAdam(p, lr=0.01),
+    "rmsprop": lambda p: optim.RMSprop(p, lr=0.01),
+    "centered rmsprop": lambda p: optim.RMSprop(p, lr=0.01, momentum=0.9, centered=True, maximize=True),
+    "rprop": lambda p: optim.Rprop(p, lr=0.01),
+}
+"""Optimizers whose steps are several operators for each parameter."""
 
 
 def small() -> nn.Module:
@@ -77,6 +91,40 @@ def test_a_training_step_is_one_graph_with_the_numbers_of_eager_steps(name: str)
     [nodes] = operators(step)
     assert nodes[-1].endswith("_step_")
     assert len(step.programs) <= 2  # without and with gradients from the step before
+
+
+@pytest.mark.parametrize("name", PER_PARAMETER)
+def test_a_step_of_several_operators_is_in_the_graph_too(name: str) -> None:
+    """Its numbers are inputs. What changes the operators, such as RAdam's sixth step, makes another program."""
+    expected, _ = train(PER_PARAMETER[name], False, rate, 12)
+    found, step = train(PER_PARAMETER[name], True, rate, 12)
+    flat_found, flat_expected = tree_flatten(found)[0], tree_flatten(expected)[0]
+    assert flat_found == pytest.approx(flat_expected, rel=2e-6, abs=1e-7)
+    assert len(operators(step)) == 1
+    assert len(step.programs) <= 5
+
+
+def test_muon_steps_in_the_graph() -> None:
+    """Its parameters are matrices."""
+    results = []
+    for compiled in (False, True):
+        w = nn.Parameter(cd.arange(12.0).reshape(3, 4).cos())
+        optimizer = optim.Muon([w], lr=0.1)
+
+        def step(x: cd.Tensor, w: Any = w, optimizer: Any = optimizer) -> None:
+            optimizer.zero_grad()
+            ((x @ w).tanh() ** 2).sum().backward()
+            optimizer.step()
+
+        called = cd.compile(step, fullgraph=True) if compiled else step
+        for i in range(6):
+            optimizer.param_groups[0]["lr"] = 0.1 / (i + 1)
+            called(cd.ones(2, 3) * (i + 1))
+        results.append(tree_flatten(w.tolist())[0])
+        if compiled:
+            assert len(operators(called)) == 1
+            assert len(called.programs) <= 2
+    assert results[1] == pytest.approx(results[0], rel=1e-2, abs=1e-3)  # it computes in bfloat16
 
 
 def test_schedulers_inside_and_outside_change_the_rate_of_one_program() -> None:
@@ -139,11 +187,12 @@ def rate_of_a_tensor(optimizer: optim.Optimizer, model: nn.Module, i: int) -> No
 @pytest.mark.parametrize(
     "change", [replace_state, forget_state, regroup, flag, rebound, rate_of_a_tensor, freeze], ids=lambda f: f.__name__
 )
-@pytest.mark.parametrize("name", ["momentum", "adamw"])
+@pytest.mark.parametrize("name", ["momentum", "adamw", "nadam", "rmsprop"])
 def test_changes_of_the_optimizer_are_seen(name: str, change: Change) -> None:
     """What decides which kernels run on which tensors is guarded."""
-
-    assert train(RECORDED[name], True, change, 8)[0] == train(RECORDED[name], False, change, 8)[0]
+    make = (RECORDED | PER_PARAMETER)[name]
+    found, expected = (tree_flatten(train(make, compiled, change, 8)[0])[0] for compiled in (True, False))
+    assert found == pytest.approx(expected, rel=0 if name in RECORDED else 2e-6, abs=0 if name in RECORDED else 1e-7)
 
 
 def test_hooks_of_a_step_run_at_each_call() -> None:
@@ -160,15 +209,45 @@ def test_hooks_of_a_step_run_at_each_call() -> None:
     assert len(operators(step)) == 2
 
 
-def test_optimizers_without_such_an_operator_run_as_python() -> None:
-    """Their arithmetic with step numbers is Python's."""
+class Halving(optim.SGD):
+    """An optimizer with its own update, which calculates with the rate."""
+
+    def update(self, group: dict[str, Any], parameters: list[Any]) -> None:
+        super().update({**group, "lr": group["lr"] / 2}, parameters)
+
+
+class Doubling(optim.RMSprop):
+    """An optimizer whose operators have numbers that are calculated from those of the step."""
+
+    def move(self, p: cd.Tensor, g: cd.Tensor, state: dict[str, Any], *numbers: Any) -> None:
+        alpha, share, eps, momentum, lr, *flags = numbers
+        super().move(p, g, state, alpha, share, eps, momentum, lr * 2, *flags)
+
+
+def test_an_optimizer_with_its_own_update_runs_as_python() -> None:
+    """It may calculate with the numbers of a step."""
 
     def make(p: Any) -> optim.Optimizer:
-        return optim.NAdam(p, lr=0.01)
+        return Halving(p, lr=0.1)
 
-    found, step = train(make, True)
-    assert found == train(make, False)[0]
+    found, step = train(make, True, rate)
+    assert found == train(make, False, rate)[0]
     assert len(operators(step)) == 2
+
+
+def test_arithmetic_with_the_numbers_of_a_step_breaks_the_graph() -> None:
+    """It would become a constant."""
+    w = nn.Parameter(cd.ones(3))
+    optimizer = Doubling([w], lr=0.1)
+
+    @cd.compile(fullgraph=True)
+    def step() -> None:
+        optimizer.zero_grad()
+        (w * w).sum().backward()
+        optimizer.step()
+
+    with pytest.raises(cd.graph.GraphBreak, match="a number that differs at each run is calculated with"):
+        step()
 
 
 def test_a_step_after_a_call_outside_of_the_graph_is_python() -> None:

@@ -311,7 +311,11 @@ def one(*shape: int) -> list[Any]:
             NotImplementedError,
             "_Started must define start()",
         ),
+        (lambda: _Numbered(one()).step(), NotImplementedError, "_Numbered must define numbers()"),
         (lambda: _Moved(one()).step(), NotImplementedError, "_Moved must define move()"),
+        (lambda: _Batched(one()).step(), NotImplementedError, "_Batched must define batches()"),
+        (lambda: _Argued(one()).step(), NotImplementedError, "_Argued must define arguments()"),
+        (lambda: _Applied(one()).step(), NotImplementedError, "_Applied must define apply()"),
     ],
 )
 def test_options_out_of_range_raise_an_error(call: Any, error: type[Exception], text: str) -> None:
@@ -357,9 +361,30 @@ class _Started(optim.per_parameter.PerParameter):
         params[0].grad = cd.ones_like(params[0])
 
 
-class _Moved(_Started):
+class _Numbered(_Started):
     def start(self, p: Any, group: dict[str, Any]) -> dict[str, Any]:
         return {}
+
+
+class _Moved(_Numbered):
+    def numbers(self, known: Any, group: dict[str, Any]) -> tuple[Any, ...]:
+        return ()
+
+
+class _Batched(optim.batches.BatchOptimizer):
+    def __init__(self, params: Any) -> None:
+        super().__init__(params, {})
+        params[0].grad = cd.ones_like(params[0])
+
+
+class _Argued(_Batched):
+    def batches(self, group: dict[str, Any], parameters: list[Any]) -> list[Any]:
+        return [optim.batches.Batch([], [])]
+
+
+class _Applied(_Argued):
+    def arguments(self, group: dict[str, Any], batch: Any) -> tuple[Any, ...]:
+        return ()
 
 
 @pytest.mark.parametrize("name", ["Adafactor", "Muon"])

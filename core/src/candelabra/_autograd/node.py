@@ -75,6 +75,8 @@ class Node:
     e1: Any = None
     more: Any = ()
     operator: str = ""
+    saved_slots: tuple[str, ...] = ()
+    """The slots with values that :meth:`release` releases."""
     outputs: int = 1
     add_to: Callable[[Any, Any, Any], None] | None = None
     """``add_to(total, g, node)`` adds the only gradient to a sum in place, see :meth:`Operator.summed`."""

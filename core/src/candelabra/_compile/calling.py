@@ -453,7 +453,7 @@ class TracedCall:
         returned = self._returned(writer, leaves, shape)
         function = writer.function(len(self.leaves), returned, self.takes_containers)
         program = Program(function, None if plain else self.spec, self.environment)
-        program.graphs, program.runs, program.derivative = simple, runs, derivative
+        program.graphs, program.runs, program.derivative = simple, runs, self.derivative
         program.repeatable = repeatable
         program.takes_containers = self.takes_containers
         return program
@@ -481,7 +481,10 @@ class TracedCall:
         """Write the lines that give the results the node of the call."""
         saved = "".join(f"{writer.names[v]}, " for v in derivative.saved)
         inputs = "".join(f"{writer.tensors[v]}, " for v in derivative.inputs)
-        guarded = "".join(f"{writer.tensors[v]}, " for v in derivative.saved if v in writer.tensors)
+        checked = [v for v in derivative.saved if v in writer.tensors]
+        guarded = "".join(f"{writer.tensors[v]}, " for v in checked)
+        checks = [frozenset(k for k, v in enumerate(checked) if v in needed) for needed in derivative.needs]
+        derivative = self.derivative = derivative._replace(checks=tuple(checks))
         graded = "".join(f"x{i}, " for i in self.graded)
         leaves = "".join(f"a{i}, " for i in range(len(self.leaves)))
         node, bound = writer.bound(CompiledNode), f"{writer.bound(derivative)}, ({saved}), ({inputs}), ({guarded})"

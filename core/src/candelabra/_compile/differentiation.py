@@ -60,6 +60,14 @@ class Derivative(NamedTuple):
     """The keys of their gradients."""
     places: tuple[int, ...]
     """For each of them the position among the graph's outputs, or -1 for no gradient."""
+    frees: tuple[frozenset[int], ...]
+    """For each output those whose graphs a backward pass from it frees, since they have nodes in common."""
+    reached: tuple[frozenset[int], ...]
+    """For each tensor that gets gradients the outputs that depend on it."""
+    needs: tuple[frozenset[Value], ...]
+    """For each output the saved values that its backward pass reads."""
+    checks: tuple[frozenset[int], ...] = ()
+    """The same as positions among the tensors whose versions the node checks."""
 
 
 class Repetition(NamedTuple):
@@ -154,6 +162,8 @@ def trace_backward(recorder: Recorder, outputs: Sequence[Tensor], inputs: Sequen
         tuple([first_values[id(t)] for t in inputs]),
         tuple([0 if g is None else g._keys & ~(AUTOGRAD | VIEW) for g in gradients]),
         tuple([-1 if v is None else found.index(v) for v in results]),
+        freed_together(outputs, inputs),
+        *_dependencies((*again, *nodes), starts, saved, results),
     )  # fmt: skip
 
 
@@ -198,6 +208,46 @@ def replayed(graph: Graph, payloads: Sequence[Any], tracer: Tracer) -> list[Any]
         results = [found[before] for before in node.operands[:1]] if node.form == INPLACE else out
         found.update(zip(node.results, results if len(node.results) > 1 or node.form == INPLACE else [out]))
     return [found[value] for value in graph.outputs]
+
+
+def _dependencies(
+    nodes: Iterable[GraphNode], starts: Sequence[Value], saved: Sequence[Value], results: Sequence[Value | None]
+) -> tuple[tuple[frozenset[int], ...], tuple[frozenset[Value], ...]]:
+    """Return for each result the positions of the gradients on which it depends, and for each of these the saved values
+    that are computed with it.
+    """
+    none = frozenset[Any]()
+    gradients = {value: frozenset([i]) for i, value in enumerate(starts)}
+    sources = {value: frozenset([value]) for value in saved}
+    """The saved values behind each value that depends on no gradient."""
+    needs: list[set[Value]] = [set() for _ in starts]
+    for node in nodes:
+        found = none.union(*[gradients.get(value, none) for value in node.operands])
+        read = none.union(*[sources.get(value, none) for value in node.operands])
+        for i in found:
+            needs[i] |= read
+        for value in node.results:
+            (gradients if found else sources)[value] = found or read
+    reached = tuple([none if value is None else gradients.get(value, none) for value in results])
+    return reached, tuple(map(frozenset, needs))
+
+
+def freed_together(outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -> tuple[frozenset[int], ...]:
+    """Return for each output those with which it shares a node that has saved values, up to the inputs."""
+    ends = {None, *(tensor._node for tensor in inputs)}
+    users: dict[Node, set[int]] = {}
+    for i, tensor in enumerate(outputs):
+        seen, waiting = set(ends), [tensor._node]
+        while waiting:
+            node = waiting.pop()
+            if node is None or node in seen:
+                continue
+            seen.add(node)
+            waiting += node.edges()
+            if any(getattr(node, slot, None) is not None for slot in node.saved_slots):
+                users.setdefault(node, set()).add(i)
+    groups = set(map(frozenset, users.values()))
+    return tuple([frozenset().union(*(group for group in groups if i in group)) for i in range(len(outputs))])
 
 
 def freed(recorder: Recorder, outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -> list[bool]:
@@ -280,9 +330,10 @@ class CompiledNode(Node):
 
     __slots__ = (
         "all_keys", "derivative", "e1", "inputs", "leaf_versions", "leaves", "more", "outputs", "ports", "repetition",
-        "saved", "shapes", "versions",
+        "saved", "shapes", "spent", "versions",
     )  # fmt: skip
     operator = "compiled"
+    saved_slots = ("saved",)
 
     def __init__(
         self,
@@ -300,6 +351,8 @@ class CompiledNode(Node):
         self.e0, self.e1, *more = (*[tensor._node for tensor in inputs], None, None)[: max(2, len(inputs))]
         self.more = tuple(more)
         self.hooks = None
+        self.spent: frozenset[int] = frozenset()
+        """The outputs whose graphs are freed."""
         self.versions = versions_of(guarded)
         self.leaf_versions = versions_of(leaf for leaf in leaves if isinstance(leaf, Tensor))
 
@@ -321,9 +374,21 @@ class CompiledNode(Node):
         return self._gradients(g, False)
 
     def consume(self, g: Any) -> tuple[Any, ...]:
-        results = self._gradients(g, True)
-        self.release()
+        last = self._spend(g)
+        results = self._gradients(g, last)
+        if last:
+            self.release()
         return results
+
+    def _spend(self, g: Any) -> bool:
+        """Note that the graphs of the outputs with gradients are freed. Return whether those of all outputs are."""
+        if (derivative := self.derivative) is None:
+            return True
+        arrived = range(1) if self.outputs == 1 else [i for i, one in enumerate(g) if one is not None]
+        if not self.spent.isdisjoint(arrived):
+            RELEASED.unpack()  # raises GraphFreed
+        self.spent = self.spent.union(*[derivative.frees[i] for i in arrived])
+        return len(self.spent) == self.outputs
 
     def _gradients(self, g: Any, last: bool) -> tuple[Any, ...]:
         """Run the backward graph. ``last``: the graph may release what the node has saved."""
@@ -332,9 +397,14 @@ class CompiledNode(Node):
         arrived = [g] if self.outputs == 1 else g
         if not state.bits & NO_GRAD or any(one is not None and one._instance.depth for one in arrived):
             return self._repeated(arrived)
-        self._check(self.versions)
         derivative = self.derivative
         assert derivative is not None
+        numbers = None if self.outputs == 1 else [i for i, one in enumerate(g) if one is not None]
+        if numbers is None or len(numbers) == self.outputs:
+            self._check(self.versions)
+        else:
+            needed = frozenset[int]().union(*[derivative.checks[i] for i in numbers])
+            self._check([self.versions[k] for k in needed])
         payloads = [*(self._payload(i, one, arrived) for i, one in enumerate(arrived)), *saved]
         if last:
             self.saved = saved = RELEASED
@@ -344,6 +414,11 @@ class CompiledNode(Node):
             None if place < 0 else wrap(found[place], keys)
             for place, keys in zip(derivative.places, derivative.keys, strict=True)
         ]
+        if numbers is not None and len(numbers) < self.outputs:  # as eager passes, which end where no gradient arrives
+            results = [
+                None if outputs.isdisjoint(numbers) else r
+                for r, outputs in zip(results, derivative.reached, strict=True)
+            ]
         return (*results, None)[: max(2, len(results))]
 
     def _check(self, versions: Sequence[Version]) -> None:

@@ -198,7 +198,7 @@ def names_of(key: int) -> tuple[str, ...]:
     """Return a dispatch key in words."""
     words = [word for word, bit in FLAGS.items() if key & bit]
     words += [f"layer {layer.name!r}" for layer in layers_of_key(key)]
-    words += [f"a Python {kind.__name__}" for kind, bit in SCALAR_BITS.items() if key & bit]
+    words += [f"a Python {kind.__name__}" for kind in (bool, int, float, complex) if key & SCALAR_BITS[kind]]
     words += [d.name for d in ALL if key & d.bit]
     return tuple(words + [str(instance.device) for instance in instances_of_key(key)])
 

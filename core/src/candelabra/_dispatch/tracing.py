@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from functools import wraps
 
 from candelabra._annotations import TYPE_CHECKING, Any, Final, TypeVar
-from candelabra._keys import TRACING, active, mode, state
+from candelabra._keys import SCALAR_BITS, TRACING, active, mode, state
 
 if TYPE_CHECKING:
     from candelabra._device import Instance
@@ -33,14 +33,37 @@ class RunTimeInt(int):
 class RunTimeFloat(float):
     """A number of a trace that differs at each run, such as a learning rate. ``value`` is its input.
 
-    Arithmetic makes a constant of it, so it goes from where it is made to a kernel, see :func:`outside_graph`.
+    It goes from where it is made to a kernel, see :func:`outside_graph`. Arithmetic and comparisons would make a
+    constant of it, so they break the graph.
     """
 
     value: Value
 
+    __hash__ = float.__hash__
 
-PLAIN_NUMBER: Final[dict[type, Callable[[Any], Any]]] = {RunTimeInt: int, RunTimeFloat: float}
+
+def _breaking(name: str) -> Callable[..., Any]:
+    """Return a method of ``float`` that reports a break, unless it leaves the operation to the other operand."""
+    plain = getattr(float, name)
+
+    def method(self: float, *args: Any) -> Any:
+        out = plain(self, *args)
+        if out is not NotImplemented:
+            note_break("a number that differs at each run is calculated with, or compared")
+        return out
+
+    return method
+
+
+for _name in (
+    "add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv", "pow", "rpow", "neg", "abs", "bool", "eq", "ne",
+    "lt", "le", "gt", "ge",
+):  # fmt: skip
+    setattr(RunTimeFloat, f"__{_name}__", _breaking(f"__{_name}__"))
+
+PLAIN_NUMBER: Final[dict[type, type]] = {RunTimeInt: int, RunTimeFloat: float}
 """The type of the number that a kernel takes for each."""
+SCALAR_BITS.update((kind, SCALAR_BITS[plain]) for kind, plain in PLAIN_NUMBER.items())  # operands like any number
 
 
 class _Current(threading.local):

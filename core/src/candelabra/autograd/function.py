@@ -77,6 +77,7 @@ class FunctionNode(Node):
     """The node of one call of a :class:`Function`."""
 
     __slots__ = ("all_keys", "ctx", "e1", "more", "outputs", "places", "ports", "shapes")
+    saved_slots = ("ctx",)
     function: type[Function]
     ctx: FunctionCtx
     outputs: int

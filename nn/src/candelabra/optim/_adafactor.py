@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from candelabra import Tensor, finfo, zeros_like
@@ -23,6 +24,7 @@ class Adafactor(PerParameter):
 
     takes_complex = False
     elementwise = False
+    decays = False  # before move(): it follows after the size of the parameter has been measured
 
     def __init__(
         self,
@@ -59,16 +61,17 @@ class Adafactor(PerParameter):
             "col_var": p.new_zeros((*p.shape[:-2], 1, p.shape[-1])),
         }
 
-    def decay(self, p: Tensor, g: Tensor, group: dict[str, Any]) -> Tensor:
-        """Return the gradient. The decay follows in :meth:`move`, after the size of the parameter has been measured."""
-        return g
+    def numbers(self, known: Mapping[str, float], group: dict[str, Any]) -> tuple[Any, ...]:
+        lr, step = group["lr"], known["step"]
+        weight, keep = step ** group["beta2_decay"], 1 - lr * group["weight_decay"]
+        return weight, min(lr, 1 / step**0.5), keep, group["d"], tuple(group["eps"])
 
-    def move(self, p: Tensor, g: Tensor, state: dict[str, Any], step: float, group: dict[str, Any]) -> None:
-        least, smallest = group["eps"]
+    def move(self, p: Tensor, g: Tensor, state: dict[str, Any], *numbers: Any) -> None:
+        weight, limit, keep, d, limits = numbers
+        least, smallest = limits
         least = finfo(p.dtype).eps if least is None else least
-        weight = step ** group["beta2_decay"]
-        rate = min(group["lr"], 1 / step**0.5) * _root_mean_square(p).clamp(min=smallest)
-        p.mul_(1 - group["lr"] * group["weight_decay"])
+        rate = _root_mean_square(p).clamp(min=smallest) * limit
+        p.mul_(keep)
         square = g * g
         if p.ndim < 2:
             mean_square = state["variance"].lerp_(square, weight)
@@ -77,7 +80,7 @@ class Adafactor(PerParameter):
             columns = state["col_var"].lerp_(square.mean(-2, keepdim=True), weight)
             mean_square = rows @ columns / rows.mean(-2, keepdim=True).clamp(min=least)
         direction = g * mean_square.clamp(min=least * least).rsqrt()
-        excess = (_root_mean_square(direction) / group["d"]).clamp(min=1.0)
+        excess = (_root_mean_square(direction) / d).clamp(min=1.0)
         p.sub_(direction * (rate / excess))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from candelabra import Tensor, bfloat16, zeros_like
@@ -25,7 +26,7 @@ class Muon(PerParameter):
     decoupled_weight_decay = True
     takes_complex = False
     elementwise = False
-    counts = False
+    kept_numbers = ()
 
     def __init__(
         self,
@@ -60,16 +61,18 @@ class Muon(PerParameter):
     def start(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         return {"momentum_buffer": zeros_like(p)}
 
-    def move(self, p: Tensor, g: Tensor, state: dict[str, Any], step: float, group: dict[str, Any]) -> None:
-        mean = state["momentum_buffer"].lerp_(g, 1 - group["momentum"])
-        direction = g.lerp(mean, group["momentum"]) if group["nesterov"] else mean
+    def numbers(self, known: Mapping[str, float], group: dict[str, Any]) -> tuple[Any, ...]:
+        momentum, matched = group["momentum"], group["adjust_lr_fn"] == "match_rms_adamw"
+        iteration = tuple(group["ns_coefficients"]), group["ns_steps"], group["eps"]
+        return 1 - momentum, momentum, bool(group["nesterov"]), matched, iteration, group["lr"]
+
+    def move(self, p: Tensor, g: Tensor, state: dict[str, Any], *numbers: Any) -> None:
+        share, momentum, nesterov, matched, iteration, lr = numbers
+        mean = state["momentum_buffer"].lerp_(g, share)
+        direction = _orthogonal(g.lerp(mean, momentum) if nesterov else mean, *iteration).to(p.dtype)
         rows, columns = p.shape
-        if group["adjust_lr_fn"] == "match_rms_adamw":
-            scale = 0.2 * max(rows, columns) ** 0.5
-        else:
-            scale = max(1, rows / columns) ** 0.5
-        direction = _orthogonal(direction, group["ns_coefficients"], group["ns_steps"], group["eps"])
-        p.sub_(direction.to(p.dtype), alpha=group["lr"] * scale)
+        scale = 0.2 * max(rows, columns) ** 0.5 if matched else max(1, rows / columns) ** 0.5
+        p.sub_(direction if scale == 1 else direction * scale, alpha=lr)
 
 
 def _orthogonal(matrix: Tensor, coefficients: tuple[float, float, float], steps: int, eps: float) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from candelabra import Tensor, zeros_like
@@ -48,13 +49,16 @@ class Adadelta(PerParameter):
     def start(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         return {"square_avg": zeros_like(p), "acc_delta": zeros_like(p)}
 
-    def move(self, p: Tensor, g: Tensor, state: dict[str, Any], step: float, group: dict[str, Any]) -> None:
-        rho, eps = group["rho"], group["eps"]
-        state["square_avg"].mul_(rho).addcmul_(g, g, value=1 - rho)
+    def numbers(self, known: Mapping[str, float], group: dict[str, Any]) -> tuple[Any, ...]:
+        return group["rho"], 1 - group["rho"], group["eps"], group["lr"]
+
+    def move(self, p: Tensor, g: Tensor, state: dict[str, Any], *numbers: Any) -> None:
+        rho, share, eps, lr = numbers
+        state["square_avg"].mul_(rho).addcmul_(g, g, value=share)
         # A sum, and not the tensor of the state, is what the root and its derivative see: the state changes below.
         delta = (state["acc_delta"] + eps).sqrt() / (state["square_avg"] + eps).sqrt() * g
-        state["acc_delta"].mul_(rho).addcmul_(delta, delta, value=1 - rho)
-        descend(p, delta, group["lr"])
+        state["acc_delta"].mul_(rho).addcmul_(delta, delta, value=share)
+        descend(p, delta, lr)
 
 
 adadelta = functional_form(

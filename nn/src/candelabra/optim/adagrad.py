@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from candelabra import Tensor, full_like
+from candelabra.optim.batches import Batch
 from candelabra.optim.functional_form import functional_form
 from candelabra.optim.optimizer import ParamsT, check_fused, check_options, check_rate
 from candelabra.optim.per_parameter import PerParameter, descend
@@ -62,24 +64,26 @@ class Adagrad(PerParameter):
         value = group["initial_accumulator_value"]
         return {"sum": full_like(p, complex(value, value) if p.is_complex() else value)}
 
-    def update(self, group: dict[str, Any], parameters: list[Any]) -> None:
-        """Do one step of one group."""
+    def batches(self, group: dict[str, Any], parameters: list[Any]) -> list[Batch]:
+        """Return the batches of the parameters of a group. Raises ``RuntimeError`` for options that exclude sparse
+        gradients.
+        """
         if group.get("fused"):
             refuse_sparse("Adagrad does not support sparse gradients with fused=True", parameters)
-        super().update(group, parameters)
+        if group["weight_decay"]:
+            refuse_sparse("weight_decay option is not compatible with sparse gradients", parameters)
+        return super().batches(group, parameters)
 
-    def decay(self, p: Tensor, g: Tensor, group: dict[str, Any]) -> Tensor:
-        if group["weight_decay"] and g.is_sparse:
-            raise RuntimeError("weight_decay option is not compatible with sparse gradients")
-        return super().decay(p, g, group)
+    def numbers(self, known: Mapping[str, float], group: dict[str, Any]) -> tuple[Any, ...]:
+        return group["lr"] / (1 + (known["step"] - 1) * group["lr_decay"]), group["eps"]
 
-    def move(self, p: Tensor, g: Tensor, state: dict[str, Any], step: float, group: dict[str, Any]) -> None:
-        rate = group["lr"] / (1 + (step - 1) * group["lr_decay"])
+    def move(self, p: Tensor, g: Tensor, state: dict[str, Any], *numbers: Any) -> None:
+        rate, eps = numbers
         if g.is_sparse:
-            _move_stored(p, g, state["sum"], rate, group["eps"])
+            _move_stored(p, g, state["sum"], rate, eps)
             return
         state["sum"].addcmul_(g, g)
-        descend(p, g / (state["sum"].sqrt() + group["eps"]), rate)
+        descend(p, g / (state["sum"].sqrt() + eps), rate)
 
 
 def _move_stored(p: Tensor, g: Any, total: Tensor, rate: float, eps: float) -> None:

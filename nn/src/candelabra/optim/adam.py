@@ -8,10 +8,11 @@ from candelabra import Tensor, zeros_like
 from candelabra.dtypes import ALL
 from candelabra.library import Operator
 from candelabra.nn._operators.steps import adam_step, amsgrad_step
+from candelabra.optim.batches import Batch, Row
 from candelabra.optim.functional_form import functional_form
 from candelabra.optim.optimizer import ParamsT, check_fused, check_options, check_rate
 from candelabra.optim.per_parameter import real
-from candelabra.optim.rows import Row, RowBatch, RowOptimizer
+from candelabra.optim.rows import RowOptimizer
 from candelabra.optim.scalars import number_in, scalar
 from candelabra.optim.sparse_gradients import refuse_sparse
 
@@ -65,11 +66,11 @@ class Adam(RowOptimizer):
         """Return the record of the step of a group."""
         return amsgrad_step if group["amsgrad"] else adam_step
 
-    def batches(self, group: dict[str, Any], parameters: list[Any]) -> list[RowBatch]:
+    def batches(self, group: dict[str, Any], parameters: list[Any]) -> list[Batch]:
         """Return the rows of the parameters of a group, apart for each number of steps."""
         refuse_sparse("Adam does not support sparse gradients, please consider SparseAdam instead", parameters)
         amsgrad, state, last = group["amsgrad"], self.state, None
-        counted: dict[float, RowBatch] = {}
+        counted: dict[float, Batch] = {}
         for p in parameters:
             kept = state.get(p)
             if not kept or amsgrad:
@@ -83,7 +84,7 @@ class Adam(RowOptimizer):
                 last = kept["step"]
                 number = number_in(last) + 1
                 if number not in counted:
-                    counted[number] = RowBatch([], [], number)
+                    counted[number] = Batch([], [], {"step": number})
                 batch = counted[number]
             batch.rows.append(row)
             batch.states.append(kept)
@@ -97,10 +98,10 @@ class Adam(RowOptimizer):
             kept["max_exp_avg_sq"] = kept["exp_avg_sq"].clone()
         return kept
 
-    def arguments(self, group: dict[str, Any], batch: RowBatch) -> tuple[Any, ...]:
+    def arguments(self, group: dict[str, Any], batch: Batch) -> tuple[Any, ...]:
         """Return the operator's arguments after the rows."""
         return (
-            batch.number, group["lr"], *group["betas"], group["eps"], group["weight_decay"],
+            batch.known["step"], group["lr"], *group["betas"], group["eps"], group["weight_decay"],
             group.get("decoupled_weight_decay", False), group["maximize"],
         )  # fmt: skip
 
@@ -118,11 +119,16 @@ def check_averages(lr: Any, betas: Any, eps: float, weight_decay: float) -> None
         raise ValueError("betas must be either both floats or both Tensors")
 
 
-def update_averages(g: Tensor, state: dict[str, Any], beta1: float, beta2: float) -> tuple[Tensor, Tensor]:
-    """Update the decaying averages of a gradient and of its square. Return the mean and the root of the mean square."""
+def update_averages(
+    g: Tensor, state: dict[str, Any], share: float, keep: float, share_of_square: float
+) -> tuple[Tensor, Tensor]:
+    """Update the decaying averages of a gradient and of its square. Return the mean and the root of the mean square.
+
+    ``share`` is 1 - betas[0], ``keep`` betas[1], and ``share_of_square`` 1 - betas[1].
+    """
     mean, square = state["exp_avg"], state["exp_avg_sq"]
-    mean.lerp_(g, 1 - beta1)
-    square.mul_(beta2).addcmul_(g, g, value=1 - beta2)
+    mean.lerp_(g, share)
+    square.mul_(keep).addcmul_(g, g, value=share_of_square)
     return mean, square.sqrt()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from candelabra import Tensor, zeros_like
@@ -45,12 +46,16 @@ class Adamax(PerParameter):
     def start(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         return {"exp_avg": zeros_like(p), "exp_inf": zeros_like(p)}
 
-    def move(self, p: Tensor, g: Tensor, state: dict[str, Any], step: float, group: dict[str, Any]) -> None:
+    def numbers(self, known: Mapping[str, float], group: dict[str, Any]) -> tuple[Any, ...]:
         beta1, beta2 = group["betas"]
+        return 1 - beta1, beta2, group["eps"], group["lr"] / (1 - beta1 ** known["step"])
+
+    def move(self, p: Tensor, g: Tensor, state: dict[str, Any], *numbers: Any) -> None:
+        share, keep, eps, rate = numbers
         mean, largest = state["exp_avg"], state["exp_inf"]
-        mean.lerp_(g, 1 - beta1)
-        largest.copy_((largest * beta2).maximum(g.abs() + group["eps"]))
-        descend(p, mean / largest, group["lr"] / (1 - beta1**step))
+        mean.lerp_(g, share)
+        largest.copy_((largest * keep).maximum(g.abs() + eps))
+        descend(p, mean / largest, rate)
 
 
 adamax = functional_form(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from candelabra import Tensor
 from candelabra.optim.functional_form import functional_form
 from candelabra.optim.optimizer import ParamsT, check_options, check_rate
 from candelabra.optim.per_parameter import PerParameter, descend
-from candelabra.optim.scalars import number_in, scalar
+from candelabra.optim.scalars import scalar
 
 __all__ = ["ASGD", "asgd"]
 
@@ -43,20 +44,30 @@ class ASGD(PerParameter):
         }  # fmt: skip
         super().__init__(params, defaults)
 
+    kept_numbers = ("step", "eta", "mu")
+
     def start(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         return {"eta": scalar(float(group["lr"])), "mu": scalar(1.0), "ax": p.detach().clone().zero_()}
 
-    def move(self, p: Tensor, g: Tensor, state: dict[str, Any], step: float, group: dict[str, Any]) -> None:
-        lr, lambd, average = group["lr"], group["lambd"], state["ax"]
-        eta, mu = number_in(state["eta"]), number_in(state["mu"])
-        p.mul_(1 - lambd * eta)
+    def advanced(self, known: Mapping[str, float], group: dict[str, Any]) -> Mapping[str, float]:
+        """Return the numbers of a state after a step."""
+        lr, step = float(group["lr"]), known["step"]
+        eta = lr / (1 + group["lambd"] * lr * step) ** group["alpha"]
+        return {"step": step, "eta": eta, "mu": 1 / max(1.0, step - group["t0"])}
+
+    def numbers(self, known: Mapping[str, float], group: dict[str, Any]) -> tuple[Any, ...]:
+        eta, mu = known["eta"], known["mu"]
+        return 1 - group["lambd"] * eta, eta, mu, mu == 1
+
+    def move(self, p: Tensor, g: Tensor, state: dict[str, Any], *numbers: Any) -> None:
+        keep, eta, mu, is_whole = numbers
+        average = state["ax"]
+        p.mul_(keep)
         descend(p, g, eta)
-        if mu == 1:
+        if is_whole:
             average.copy_(p)
         else:
             average.lerp_(p, mu)
-        state["eta"] = scalar(float(lr) / (1 + lambd * float(lr) * step) ** group["alpha"])
-        state["mu"] = scalar(1 / max(1.0, step - group["t0"]))
 
 
 asgd = functional_form(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from candelabra import Tensor, zeros_like
@@ -9,7 +10,7 @@ from candelabra.optim.adam import check_averages, update_averages
 from candelabra.optim.functional_form import functional_form
 from candelabra.optim.optimizer import ParamsT, check_options
 from candelabra.optim.per_parameter import PerParameter, descend
-from candelabra.optim.scalars import number_in, scalar
+from candelabra.optim.scalars import kept_value, scalar
 
 __all__ = ["NAdam", "nadam"]
 
@@ -48,18 +49,32 @@ class NAdam(PerParameter):
         }  # fmt: skip
         super().__init__(params, defaults)
 
+    kept_numbers = ("step", "mu_product")
+
     def start(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         return {"mu_product": scalar(1.0), "exp_avg": zeros_like(p), "exp_avg_sq": zeros_like(p)}
 
-    def move(self, p: Tensor, g: Tensor, state: dict[str, Any], step: float, group: dict[str, Any]) -> None:
-        beta1, beta2 = group["betas"]
-        mu, mu_next = (beta1 * (1 - 0.5 * 0.96 ** (t * group["momentum_decay"])) for t in (step, step + 1))
-        state["mu_product"] = scalar(number_in(state["mu_product"]) * mu)
-        product = number_in(state["mu_product"])
-        mean, root = update_averages(g, state, beta1, beta2)
-        root = root / (1 - beta2**step) ** 0.5 + group["eps"]
-        direction = g / root * ((1 - mu) / (1 - product)) + mean / root * (mu_next / (1 - product * mu_next))
-        descend(p, direction, group["lr"])
+    def advanced(self, known: Mapping[str, float], group: dict[str, Any]) -> Mapping[str, float]:
+        """Return the numbers of a state after a step."""
+        return {"step": known["step"], "mu_product": known["mu_product"] * _momentum(known["step"], group)}
+
+    def numbers(self, known: Mapping[str, float], group: dict[str, Any]) -> tuple[Any, ...]:
+        (beta1, beta2), step = group["betas"], known["step"]
+        mu, mu_next = _momentum(step, group), _momentum(step + 1, group)
+        product = kept_value(known["mu_product"] * mu)
+        of_gradient, of_mean = (1 - mu) / (1 - product), mu_next / (1 - product * mu_next)
+        return 1 - beta1, beta2, 1 - beta2, (1 - beta2**step) ** 0.5, group["eps"], of_gradient, of_mean, group["lr"]
+
+    def move(self, p: Tensor, g: Tensor, state: dict[str, Any], *numbers: Any) -> None:
+        *weights, bias, eps, of_gradient, of_mean, lr = numbers
+        mean, root = update_averages(g, state, *weights)
+        root = root / bias + eps
+        descend(p, g / root * of_gradient + mean / root * of_mean, lr)
+
+
+def _momentum(step: float, group: dict[str, Any]) -> Any:
+    """Return the momentum of a step."""
+    return group["betas"][0] * (1 - 0.5 * 0.96 ** (step * group["momentum_decay"]))
 
 
 nadam = functional_form(

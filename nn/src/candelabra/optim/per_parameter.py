@@ -2,61 +2,51 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from candelabra import Tensor, view_as_real
-from candelabra.optim.optimizer import Optimizer
-from candelabra.optim.rows import plain
-from candelabra.optim.scalars import number_in, scalar
+from candelabra.optim.batches import Batch, BatchOptimizer, Group, State
+from candelabra.optim.scalars import scalar
 from candelabra.optim.sparse_gradients import refuse_sparse
 
 __all__ = ["PerParameter", "check_limits", "descend", "real"]
 
-State = dict[str, Any]
-Group = dict[str, Any]
 
-
-class PerParameter(Optimizer):
-    """An optimizer that defines :meth:`start`, the state of a parameter, and :meth:`move`, one step of it.
+class PerParameter(BatchOptimizer):
+    """An optimizer that defines :meth:`start`, the state of a parameter, :meth:`numbers` and :meth:`move`, one step of
+    it.
 
     This class does what their steps share: it counts steps in "step", negates the gradient for ``maximize``, applies
     ``weight_decay`` (to the parameter if the option or the attribute ``decoupled_weight_decay`` is set, otherwise to
     the gradient), and passes complex tensors as views of their real and imaginary parts.
     """
 
+    decays = True
+    """Whether ``weight_decay`` is applied before :meth:`move`."""
     decoupled_weight_decay = False
     takes_complex = True
     takes_sparse = False
     """Whether gradients may be sparse."""
     elementwise = True
     """Whether an element's update depends on no other element, so that a rank may update its shard of a parameter."""
-    counts = True
-    """Whether the state has "step"."""
 
     def start(self, p: Tensor, group: Group) -> State:
         """Return the state of a parameter before its first step, without "step"."""
         raise NotImplementedError(f"{type(self).__name__} must define start()")
 
-    def move(self, p: Tensor, g: Tensor, state: State, step: float, group: Group) -> None:
-        """Update ``p`` and its state in place, with the gradient ``g``, in the step of the given number from 1 on.
-
-        All tensors are real. Numbers in the state are replaced.
+    def numbers(self, known: Mapping[str, float], group: Group) -> tuple[Any, ...]:
+        """Return the arguments of :meth:`move`, as those of :meth:`arguments`; ``known`` are the numbers of the state,
+        see :class:`~candelabra.optim.batches.Batch`.
         """
+        raise NotImplementedError(f"{type(self).__name__} must define numbers()")
+
+    def move(self, p: Tensor, g: Tensor, state: State, *numbers: Any) -> None:
+        """Update ``p`` and its state in place, with the gradient ``g``. All tensors are real."""
         raise NotImplementedError(f"{type(self).__name__} must define move()")
 
-    def decay(self, p: Tensor, g: Tensor, group: Group) -> Tensor:
-        """Apply weight decay to the parameter, in place, or to the gradient. Return the gradient."""
-        decay = group.get("weight_decay", 0)
-        if decay and group.get("decoupled_weight_decay", self.decoupled_weight_decay):
-            p.mul_(1 - group["lr"] * decay)
-        elif decay:
-            g = g.add(p, alpha=decay)
-        return g
-
-    def update(self, group: Group, parameters: list[Any]) -> None:
-        """Do one step of one group."""
-        options = plain(group, self.defaults.get("differentiable", False))
-        counts: dict[float, Tensor] = {}
+    def batches(self, group: Group, parameters: list[Any]) -> list[Batch]:
+        """Return the batches of the parameters of a group: a row is a parameter and its gradient."""
         if not self.takes_sparse:
             refuse_sparse(f"{type(self).__name__} does not support sparse gradients", parameters)
         if not self.takes_complex and any(p.is_complex() for p in parameters):
@@ -66,27 +56,40 @@ class PerParameter(Optimizer):
                 f"{type(self).__name__} needs whole parameters, but got shards of them. Use an optimizer that updates "
                 "each element by itself, such as AdamW"
             )
+        found: dict[tuple[float, ...], Batch] = {}
         for p in parameters:
             kept = self.state[p]
             if not kept:
-                if self.counts:
-                    kept["step"] = scalar(0.0)
-                kept.update(self.start(p, options))
-            step = number_in(kept["step"]) + 1 if self.counts else 0.0
-            g = -p.grad if group.get("maximize") else p.grad
-            self._move(p, self.decay(p, g, options), kept, step, options)
-            if self.counts:
-                if step not in counts:
-                    counts[step] = scalar(step)
-                kept["step"] = counts[step]
+                kept.update({"step": scalar(0.0)} if "step" in self.kept_numbers else {})
+                kept.update(self.start(p, group))
+            known = self.known_in(kept)
+            batch = found.setdefault(tuple(known.values()), Batch([], [], known))
+            batch.rows.append((p, p.grad))
+            batch.states.append(kept)
+        return [*found.values()]
 
-    def _move(self, p: Tensor, g: Tensor, kept: State, step: float, group: Group) -> None:
-        if not p.is_complex():
-            self.move(p, g, kept, step, group)
-            return
-        parts = {name: real(value) for name, value in kept.items()}
-        self.move(real(p), real(g), parts, step, group)
-        kept.update((name, parts[name]) for name, value in kept.items() if real(value) is value)
+    def arguments(self, group: Group, batch: Batch) -> tuple[Any, ...]:
+        """Return whether to maximize, whether weights decay and whether decoupled, the number for it, and the numbers
+        of :meth:`move`.
+        """
+        decay = group.get("weight_decay", 0) if self.decays else 0
+        decoupled = bool(group.get("decoupled_weight_decay", self.decoupled_weight_decay))
+        share = 1 - group["lr"] * decay if decay and decoupled else decay
+        return bool(group.get("maximize")), bool(decay), decoupled, share, *self.numbers(batch.known, group)
+
+    def apply(self, group: Group, batch: Batch, arguments: Sequence[Any]) -> None:
+        """Update a batch and its state in place, one parameter after another."""
+        maximize, decays, decoupled, share, *numbers = arguments
+        for (p, g), kept in zip(batch.rows, batch.states):
+            if maximize:
+                g = -g
+            if decays and decoupled:
+                p.mul_(share)
+            elif decays:
+                g = g.add(p, alpha=share)
+            if p.is_complex():
+                p, g, kept = real(p), real(g), {name: real(value) for name, value in kept.items()}
+            self.move(p, g, kept, *numbers)
 
 
 def real(value: Any) -> Any:

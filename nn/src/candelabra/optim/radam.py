@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from candelabra import Tensor, zeros_like
@@ -47,19 +48,26 @@ class RAdam(PerParameter):
     def start(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         return {"exp_avg": zeros_like(p), "exp_avg_sq": zeros_like(p)}
 
-    def move(self, p: Tensor, g: Tensor, state: dict[str, Any], step: float, group: dict[str, Any]) -> None:
-        beta1, beta2 = group["betas"]
-        mean, root = update_averages(g, state, beta1, beta2)
-        direction = mean / (1 - beta1**step)
+    def numbers(self, known: Mapping[str, float], group: dict[str, Any]) -> tuple[Any, ...]:
+        (beta1, beta2), step = group["betas"], known["step"]
         # The length of the average, and its limit: equation 4 of the paper. The variance is finite above 4, and the
         # authors' program takes it into account above 5.
         bias = 1 - beta2**step
         longest = 2 / (1 - beta2) - 1
         length = longest - 2 * step * beta2**step / bias
-        if length > 5:
+        rectified, factor = length > 5, 1.0
+        if rectified:
             shares = (length - 4) * (length - 2) * longest, (longest - 4) * (longest - 2) * length
-            direction = direction * ((shares[0] / shares[1]) ** 0.5 * bias**0.5) / (root + group["eps"])
-        descend(p, direction, group["lr"])
+            factor = (shares[0] / shares[1]) ** 0.5 * bias**0.5
+        return 1 - beta1, beta2, 1 - beta2, 1 - beta1**step, rectified, factor, group["eps"], group["lr"]
+
+    def move(self, p: Tensor, g: Tensor, state: dict[str, Any], *numbers: Any) -> None:
+        *weights, bias, rectified, factor, eps, lr = numbers
+        mean, root = update_averages(g, state, *weights)
+        direction = mean / bias
+        if rectified:
+            direction = direction * factor / (root + eps)
+        descend(p, direction, lr)
 
 
 radam = functional_form(

@@ -1,8 +1,9 @@
 """The step of an optimizer as a part of a compiled function's graph.
 
-A compiled function records a step by rows as nodes of its graph. The learning rate, the number of the step and the
-other numbers are inputs of the graph, which each run computes from ``param_groups`` and ``state``. The groups, their
-flags and the tensors of the state decide which kernels run on which tensors, so they are checked before each run.
+A compiled function records the step of a :class:`~candelabra.optim.batches.BatchOptimizer` as nodes of its graph. The
+learning rate, the number of the step and the other numbers are inputs of the graph, which each run computes from
+``param_groups`` and ``state``. The groups, their other options and the tensors of the state decide which kernels run on
+which tensors, so they are checked before each run.
 """
 
 from __future__ import annotations
@@ -10,31 +11,31 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import chain
 from operator import is_
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from candelabra import Tensor, set_grad_enabled
 from candelabra.library import Operator, has_one_kernel
-from candelabra.optim.rows import RowBatch, RowOptimizer, count
-from candelabra.optim.scalars import number_in
+from candelabra.optim.batches import Batch, BatchOptimizer, Group
 
 __all__ = ["record_step"]
 
-Group = dict[str, Any]
+CHOICES: Final = (bool, tuple)
+"""The types of arguments that select operators, and are not numbers of a run."""
 
 
 class RecordedBatch(NamedTuple):
-    """A batch of a group, and its flags when it was recorded. The rows are cleared then."""
+    """A batch of a group, and what selected its operators when it was recorded. The rows are cleared then."""
 
     group: Group
-    operator: Operator[..., Any]
-    batch: RowBatch
-    flags: tuple[bool, ...]
+    operator: Operator[..., Any] | None
+    batch: Batch
+    choices: tuple[Any, ...]
 
 
 class RecordedStep:
     """One step that a graph repeats: its conditions, and the numbers of each run."""
 
-    def __init__(self, optimizer: RowOptimizer, batches: list[RecordedBatch], fresh: bool) -> None:
+    def __init__(self, optimizer: BatchOptimizer, batches: list[RecordedBatch], fresh: bool) -> None:
         self.optimizer = optimizer
         self.batches = batches
         self.fresh = fresh
@@ -43,7 +44,8 @@ class RecordedStep:
         self.parameters = [[*group["params"]] for group in self.groups]
         parameters = [row[0] for recorded in batches for row in recorded.batch.rows]
         self.states = [(p, optimizer.state[p]) for p in parameters if p in optimizer.state]
-        self.values = [[(kept, name, kept[name]) for name in kept if name != "step"] for _, kept in self.states]
+        numbers = optimizer.kept_numbers
+        self.values = [[(kept, name, kept[name]) for name in kept if name not in numbers] for _, kept in self.states]
 
     def holds(self) -> bool:
         """Return whether a step would update the same tensors by the same kernels as the recorded one."""
@@ -56,24 +58,29 @@ class RecordedStep:
             return False
         if not all(kept.get(name) is value for each in self.values for kept, name, value in each):
             return False
-        for group, operator, batch, flags in self.batches:
-            first = batch.states[0]["step"] if batch.states else None
-            if any(kept["step"] is not first for kept in batch.states):
-                return False
+        for group, operator, batch, choices in self.batches:
+            for name in optimizer.kept_numbers if batch.states else ():
+                first = batch.states[0][name]
+                if any(kept[name] is not first for kept in batch.states):
+                    return False
             if not _takes(group) or optimizer.operator(group) is not operator:
                 return False
-            if tuple(_flags(optimizer.arguments(group, batch))) != flags:
+            if _choices(optimizer.arguments(group, self._current(batch))) != choices:
                 return False
         return True
+
+    def _current(self, batch: Batch) -> Batch:
+        """Return a batch with the numbers that its states have now."""
+        return batch._replace(known=self.optimizer.known_in(batch.states[0])) if batch.states else batch
 
     def numbers(self) -> list[float]:
         """Return the arguments of this step's kernels that are numbers, and count the step in the state."""
         found: list[float] = []
         for group, _, batch, _ in self.batches:
-            if batch.states:
-                batch = batch._replace(number=number_in(batch.states[0]["step"]) + 1)
-                count(batch.states, batch.number)
-            found += [value for value in self.optimizer.arguments(group, batch) if value.__class__ is not bool]
+            batch = self._current(batch)
+            arguments = self.optimizer.arguments(group, batch)
+            self.optimizer.count(group, batch)
+            found += [value for value in arguments if value.__class__ not in CHOICES]
         if self.optimizer._opt_called is False:
             self.optimizer._opt_called = True
         return found
@@ -83,9 +90,9 @@ def record_step(recorder: Any, optimizer: Any, *args: Any, **kwargs: Any) -> boo
     """Do a step of which a compiled function records the kernels. Return False, having done nothing, if they are not
     the same at each run: for steps with a closure, hooks, tensors as options, or without a kernel for all rows.
     """
-    if args or kwargs or not isinstance(optimizer, RowOptimizer) or optimizer.has_hooks():
+    if args or kwargs or not isinstance(optimizer, BatchOptimizer) or optimizer.has_hooks():
         return False
-    if type(optimizer).update is not RowOptimizer.update or optimizer._is_stepping or recorder.segments:
+    if type(optimizer).update is not BatchOptimizer.update or optimizer._is_stepping or recorder.segments:
         return False  # a call outside of the graph may change the optimizer after the guards have held
     groups = [(group, [p for p in group["params"] if p._grad is not None]) for group in optimizer.param_groups]
     with set_grad_enabled(False):
@@ -96,38 +103,40 @@ def record_step(recorder: Any, optimizer: Any, *args: Any, **kwargs: Any) -> boo
         for group, _ in groups:
             for p in group["params"]:
                 recorder.watch(p)
-        known = {id(value) for kept in optimizer.state.values() for value in kept.values()}
+        known = {id(t) for kept in optimizer.state.values() for t in kept.values()}
         batches = [
             RecordedBatch(group, optimizer.operator(group), batch, ())
             for group, parameters in groups
             for batch in recorder.outside(optimizer.batches, group, parameters)
         ]
-        used = (id(t) for recorded in batches for row in recorded.batch.rows for t in row[2:])
+        used = chain.from_iterable((t for row in each.batch.rows for t in row[2:]) for each in batches)
+        kept = chain.from_iterable(state.values() for each in batches for state in each.batch.states)
         step = RecordedStep(
             optimizer,
-            [each._replace(flags=tuple(_flags(optimizer.arguments(each.group, each.batch)))) for each in batches],
-            not known.issuperset(used),
+            [each._replace(choices=_choices(optimizer.arguments(each.group, each.batch))) for each in batches],
+            not known.issuperset(map(id, chain(used, kept))),
         )
         recorder.depends_on(step.holds, f"the state of {type(optimizer).__name__}")
+        before = [optimizer.arguments(group, batch) for group, _, batch, _ in step.batches]
         numbers = iter(recorder.numbers(step.numbers))
-        for group, op, batch, _ in step.batches:
-            op.over_rows(batch.rows, *_with_numbers(optimizer.arguments(group, batch), numbers))
+        for (group, _, batch, _), arguments in zip(step.batches, before, strict=True):
+            optimizer.apply(group, batch, _with_numbers(arguments, numbers))
             batch.rows.clear()  # they have the gradients of this step
     return True
 
 
 def _takes(group: Group) -> bool:
-    """Return whether the options of a group are numbers, and its step one call over rows."""
+    """Return whether the options of a group are numbers, and its step is not asked to be one of separate operators."""
     values = chain(group.values(), group.get("betas", ()))
     tensors = any(isinstance(value, Tensor) for value in values)
     return not tensors and group.get("fused") is not False and not group.get("differentiable")
 
 
-def _fits(op: Operator[..., Any], parameters: list[Any]) -> bool:
-    """Return whether one kernel serves the step of real parameters with dense gradients."""
-    if any(p.is_complex() or p._grad.layout is not p.layout for p in parameters):
+def _fits(op: Operator[..., Any] | None, parameters: list[Any]) -> bool:
+    """Return whether parameters are real and local, with dense gradients, and one kernel serves the record, if any."""
+    if any(p.is_complex() or p._grad.layout is not p.layout or hasattr(type(p), "to_local") for p in parameters):
         return False
-    return not parameters or has_one_kernel(op, [t for p in parameters for t in (p, p._grad)])
+    return op is None or not parameters or has_one_kernel(op, [t for p in parameters for t in (p, p._grad)])
 
 
 def _same(now: Any, then: list[Any]) -> bool:
@@ -135,13 +144,13 @@ def _same(now: Any, then: list[Any]) -> bool:
     return len(now) == len(then) and all(map(is_, now, then))
 
 
-def _flags(arguments: tuple[Any, ...]) -> Iterator[bool]:
-    return (value for value in arguments if value.__class__ is bool)
+def _choices(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple([value for value in arguments if value.__class__ in CHOICES])
 
 
 def _with_numbers(arguments: tuple[Any, ...], numbers: Iterator[float]) -> list[Any]:
-    """Return arguments with the numbers of the run in place of those that are no flags."""
-    return [value if value.__class__ is bool else next(numbers) for value in arguments]
+    """Return arguments with the numbers of the run in place of those that are no choices."""
+    return [value if value.__class__ in CHOICES else next(numbers) for value in arguments]
 
 
 def __dir__() -> list[str]:

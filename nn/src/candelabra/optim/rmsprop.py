@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from candelabra import Tensor, zeros_like
@@ -55,17 +56,22 @@ class RMSprop(PerParameter):
         names += ["grad_avg"] if group["centered"] else []
         return {name: zeros_like(p) for name in names}
 
-    def move(self, p: Tensor, g: Tensor, state: dict[str, Any], step: float, group: dict[str, Any]) -> None:
+    def numbers(self, known: Mapping[str, float], group: dict[str, Any]) -> tuple[Any, ...]:
+        alpha, momentum = group["alpha"], group["momentum"]
+        return alpha, 1 - alpha, group["eps"], momentum, group["lr"], bool(group["centered"]), momentum > 0
+
+    def move(self, p: Tensor, g: Tensor, state: dict[str, Any], *numbers: Any) -> None:
+        alpha, share, eps, momentum, lr, centered, heavy = numbers
         square = state["square_avg"]
-        square.mul_(group["alpha"]).addcmul_(g, g, value=1 - group["alpha"])
-        if group["centered"]:
+        square.mul_(alpha).addcmul_(g, g, value=share)
+        if centered:
             mean = state["grad_avg"]
-            mean.lerp_(g, 1 - group["alpha"])
+            mean.lerp_(g, share)
             square = square.addcmul(mean, mean, value=-1)
-        direction = g / (square.sqrt() + group["eps"])
-        if group["momentum"] > 0:
-            direction = state["momentum_buffer"].mul_(group["momentum"]).add_(direction)
-        descend(p, direction, group["lr"])
+        direction = g / (square.sqrt() + eps)
+        if heavy:
+            direction = state["momentum_buffer"].mul_(momentum).add_(direction)
+        descend(p, direction, lr)
 
 
 rmsprop = functional_form(

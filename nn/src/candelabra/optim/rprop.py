@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from candelabra import Tensor, full_like, ones_like, zeros_like
@@ -45,8 +46,11 @@ class Rprop(PerParameter):
         lr = float(group["lr"])
         return {"prev": zeros_like(p), "step_size": full_like(p, complex(lr, lr) if p.is_complex() else lr)}
 
-    def move(self, p: Tensor, g: Tensor, state: dict[str, Any], step: float, group: dict[str, Any]) -> None:
-        (shrink, grow), (smallest, largest) = group["etas"], group["step_sizes"]
+    def numbers(self, known: Mapping[str, float], group: dict[str, Any]) -> tuple[Any, ...]:
+        return *group["etas"], *group["step_sizes"]
+
+    def move(self, p: Tensor, g: Tensor, state: dict[str, Any], *numbers: Any) -> None:
+        shrink, grow, smallest, largest = numbers
         agreement = g * state["prev"]
         turned = agreement < 0
         factor = ones_like(p).masked_fill(turned, shrink).masked_fill(agreement > 0, grow)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from ctypes import c_float
 from typing import Any
 
 from candelabra import Tensor, float32, float64, full, get_default_dtype
 
-__all__ = ["number_in", "scalar"]
+__all__ = ["kept_value", "number_in", "scalar"]
 
 
 def scalar(value: float) -> Tensor:
@@ -15,9 +16,13 @@ def scalar(value: float) -> Tensor:
     Several parameters may share the tensor. It is replaced at the next step, and not written.
     """
     made = full((), value, dtype=float64 if get_default_dtype() is float64 else float32)
-    if value == int(value) and abs(value) <= 1 << 24:  # exact in float32
-        made.known = (value, made._counter[0])  # type: ignore[attr-defined]
+    made.known = (kept_value(value), made._counter[0])  # type: ignore[attr-defined]
     return made
+
+
+def kept_value(value: float) -> float:
+    """Return the number that :func:`scalar` keeps of ``value``: rounded to float32, unless float64 is the default."""
+    return float(value) if get_default_dtype() is float64 else c_float(value).value
 
 
 def number_in(kept: Any) -> float:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from candelabra import Tensor
+from candelabra.optim.batches import plain
 from candelabra.optim.optimizer import Optimizer, ParamsT, check_one_element, check_options
-from candelabra.optim.rows import plain
 from candelabra.optim.sparse_gradients import stored_elements
 
 __all__ = ["SparseAdam"]

@@ -39,6 +39,11 @@ class Epilogue:
         return tuple(name for name in dict.fromkeys(self.places) if name != OUT)
 
     @property
+    def read_only(self) -> tuple[str, ...]:
+        """The addressed arrays that are only read."""
+        return tuple(name for name in self.addressed if name not in list(self.arrays)[: self.written])
+
+    @property
     def named(self) -> dict[str, str]:
         """The array of each place."""
         return {**self.roles, **{name: name for name in self.arrays}}

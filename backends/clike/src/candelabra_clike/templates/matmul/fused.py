@@ -12,7 +12,7 @@ from candelabra.dtypes import dtype
 from candelabra_clike.array import Shape, StridedArray
 from candelabra_clike.engine import Engine, Launch, Traits
 from candelabra_clike.source import Source, reads
-from candelabra_clike.templates.elementwise.loops import STEP
+from candelabra_clike.templates.elementwise.loops import STEP, UNIT
 from candelabra_clike.templates.matmul import micro_kernel, tiled
 from candelabra_clike.templates.matmul.epilogue import OUT, Epilogue
 from candelabra_clike.templates.matmul.matmul import (
@@ -83,7 +83,8 @@ class MatmulWithEpilogue(MatmulKernel):
             renamed += f"const {self.value} alpha = 1, beta = 1;\n"
         moves = batch_offsets(names, rank)
         if traits.serial:
-            body = micro_kernel.body(tile, memory, moves, self.added, packing, self._over_panel(tile))
+            over_panel, fetch = self._over_panel(tile), self._fetch(tile)
+            body = micro_kernel.body(tile, memory, moves, self.added, packing, over_panel, fetch)
             return Source(epilogue.nest.name, head, renamed + body, wide=wide, contract=True)
         body = tiled.body(memory, self.value, moves, self.added, self._on_element)
         return Source(epilogue.nest.name, head, renamed + body, group=tiled.GROUP, wide=wide, contract=True)
@@ -95,6 +96,19 @@ class MatmulWithEpilogue(MatmulKernel):
         steps = {p: f"{n}_column" for p, n in places.items()}
         row = self.epilogue.over_row(starts, steps, self.kinds, tile.columns)
         return f"for (INDEX row = row_first; row < row_end; ++row) {row}"
+
+    def _fetch(self, tile: MicroTile) -> str:
+        """Return statements that prefetch the parts of row ``m_here + i`` that the epilogue reads.
+
+        They come from memory or from an outer cache, a few lines from each row, which the processor does not foresee.
+        Arrays that are only written are left to its store buffers.
+        """
+        read = [n for n in self.epilogue.read_only if self.kinds[n] == UNIT]
+        return "".join(
+            f" PREFETCH({n} + ({n}_at + (m_here + i) * {n}_row + n0 + {column}u));"
+            for n in read
+            for column in range(0, tile.columns, micro_kernel.per_line(self.epilogue.arrays[n]))
+        )
 
     def _on_element(self, result: str) -> str:
         """Return statements that run the epilogue on one element."""

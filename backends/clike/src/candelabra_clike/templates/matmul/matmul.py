@@ -30,8 +30,9 @@ MAX_PLANS = 4096
 """The number of plans that are kept per dtype."""
 MIN_PRODUCTS_PER_ITEM = 1 << 17
 """The number of products that justifies another work-item."""
-MIN_PRODUCTS_PER_ROWS = 1 << 22
-"""The number that justifies another work-item which packs the same columns again."""
+MIN_PRODUCTS_PER_ROWS = 1 << 23
+"""The number that justifies another work-item which packs the same columns again: from an outer cache that takes as
+long as two of the tiles that follow."""
 
 
 class MatmulLayout(NamedTuple):

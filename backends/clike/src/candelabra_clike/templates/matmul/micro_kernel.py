@@ -166,14 +166,14 @@ def multiply(
     return f"{head}if (direct) {loop(lambda v: tile.load(f'{direct_address} + {tile.lanes * v}'))}else {copied}"
 
 
-def _per_line(memory: CType) -> int:
+def per_line(memory: CType) -> int:
     """Return the elements of a cache line."""
     return 512 // int(memory.memory[1:])
 
 
 def _next_rows_start(tile: MicroTile, memory: CType) -> str:
     """Return the declarations of what :func:`_next_rows` uses."""
-    line, rows = _per_line(memory), tile.rows
+    line, rows = per_line(memory), tile.rows
     return f"""const int in_rows = a_column == 1;
 GLOBAL const {memory.memory}* next_a = a_here + (in_rows ? {rows}u : {2 * rows - 1}u) * a_row;
 const INDEX next_step = in_rows ? a_row : a_column, next_line = in_rows ? {line}u - {line}u * a_row : 0;
@@ -187,7 +187,7 @@ def _next_rows(memory: CType) -> str:
     Where rows are contiguous, as many columns as a cache line has elements fetch that line of as many rows, one by one.
     Otherwise each column fetches its part of the next rows, of which the first ones mostly are in a line that was used.
     """
-    line = _per_line(memory)
+    line = per_line(memory)
     return f"PREFETCH(next_a); next_a += next_step; if ((k & {line - 1}u) == {line - 1}u) next_a += next_line;\n"
 
 
@@ -274,14 +274,21 @@ WHOLE: Final = Bounds()
 
 
 def product(
-    tile: MicroTile, memory: CType, added: bool, packed: bool, epilogue: str = "", bounds: Bounds = WHOLE
+    tile: MicroTile,
+    memory: CType,
+    added: bool,
+    packed: bool,
+    epilogue: str = "",
+    bounds: Bounds = WHOLE,
+    fetch: str = "",
 ) -> str:
     """Return statements that compute the rows from ``m_first`` to ``m_end`` and the columns from ``n_first`` to
     ``n_end`` of a product, whose matrices begin at ``a_at``, ``b_at`` and ``o_at``.
 
     ``epilogue`` are statements that run when the sums of a tile are complete, for the rows from ``row_first`` to
     ``row_end`` and ``width`` columns from ``n0`` on. The first-level cache has them then: those of a whole panel would
-    displace each other where rows are a power of two apart.
+    displace each other where rows are a power of two apart. ``fetch`` are statements that prefetch what the epilogue
+    reads for row ``m_here + i``.
 
     With ``packed``, ``a`` is packed, and the last panel of rows is padded. Otherwise a panel with fewer rows begins
     before them: the matrix has at least ``tile.rows`` rows, and the results of the first ``skip`` are discarded.
@@ -295,7 +302,7 @@ def product(
         sums = multiply(tile, memory, packed, "b_here + k * b_row", *bounds.products)
     lines = " ".join(f"PREFETCH(r + {tile.lanes * v});" for v in range(tile.vectors))
     # The lines that are stored to are loaded first, which takes longer than a short product if it begins at its end.
-    prefetch = f"for (INDEX i = 0; i < rows_here; ++i) {{ {pointer} const r = o_here + i * o_row; {lines} }}\n"
+    prefetch = f"for (INDEX i = 0; i < rows_here; ++i) {{ {pointer} const r = o_here + i * o_row; {lines}{fetch} }}\n"
     start = "const INDEX s_here = start_at + m_here * start_row + n0 * start_column;\n" if added else ""
     rows = f"m_end - m0 < {tile.rows}u ? m_end - m0 : {tile.rows}u"
     if epilogue:
@@ -319,7 +326,9 @@ GLOBAL {memory.memory}* const o_here = out + (o_at + m_here * o_row + n0 * o_col
 {prefetch}{sums}{start}{store(tile, memory, same_type, added, not packed)}{epilogue}}} }} }}"""
 
 
-def body(tile: MicroTile, memory: CType, batch: str, added: bool, packed: bool, epilogue: str = "") -> str:
+def body(
+    tile: MicroTile, memory: CType, batch: str, added: bool, packed: bool, epilogue: str = "", fetch: str = ""
+) -> str:
     """Return the kernel whose work-items compute the blocks of a :func:`product`. ``batch`` are statements that move
     ``o_at``, ``a_at``, ``b_at`` (and ``start_at``) to a matrix.
     """
@@ -329,4 +338,4 @@ const INDEX row_block = left % row_blocks; left /= row_blocks;
 {batch}const INDEX m_first = row_block * rows_per_item, n_first = column_block * columns_per_item;
 const INDEX m_end = m - m_first < rows_per_item ? m : m_first + rows_per_item;
 const INDEX n_end = n - n_first < columns_per_item ? n : n_first + columns_per_item;
-{product(tile, memory, added, packed, epilogue)}"""
+{product(tile, memory, added, packed, epilogue, fetch=fetch)}"""
