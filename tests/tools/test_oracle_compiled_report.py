@@ -28,7 +28,7 @@ VERDICTS = {
 
 
 def test_section_is_added_and_replaced() -> None:
-    """The section stands at the end of a page, or in its own place, with the totals, the reasons and the differences."""
+    """The section stands at the end of a page, or in its own place, with totals, reasons and differences."""
     page = "# Report\n\nText.\n"
     once = with_section(page, VERDICTS, LIMITS)
     assert once.startswith("# Report\n\nText.\n\n" + TITLE)
