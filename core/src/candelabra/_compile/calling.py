@@ -210,7 +210,7 @@ class CompiledFunction:
         if call.recorder.breaks:
             self._give_up(str(call.recorder.breaks[0]))
             return out
-        changed = environment.failure()
+        changed = call.difference
         if changed is not None:
             self._misses += 1
             if self._misses >= self.recompile_limit:
@@ -280,6 +280,8 @@ class TracedCall:
         tensors = [*environment.tensors.values(), *(leaf for leaf in leaves if isinstance(leaf, Tensor))]
         self.recorder = Recorder(owner.fullgraph, tensors, environment)
         self.program: Program | None = None
+        self.difference: str | None = None
+        """What the call has changed of what it depends on, in the user's terms."""
         self.bits = state.bits
         self.values: list[Value | None] = []
         self.varying: set[Value] = set()
@@ -322,8 +324,9 @@ class TracedCall:
                 self.environment.require(holds, where)
             for holds, where in recorder.dependencies:
                 self.environment.require(holds, where)
+            self.difference = self.environment.failure()
             # A generator that the call has imported may have drawn: the next call is traced again.
-            if self.environment.holds() and generators.keys() == drawn.keys():
+            if self.difference is None and generators.keys() == drawn.keys():
                 self.program = self._program(found, shape, results)
         finally:
             if state.bits != bits:

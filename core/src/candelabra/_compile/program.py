@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from candelabra._annotations import Any, Final
 from candelabra._codegen.source import build_once, indent
-from candelabra._compile.environment import SCALARS, Environment, differs
+from candelabra._compile.environment import FAILURES, SCALARS, Environment, differs
 from candelabra._compile.outer_graphs import has_hooks
 from candelabra._compile.recording import Advanced, Effect, GradientSet, Recorder, Replaced, Segment
 from candelabra._compile.results import Alias, New, Part, Result, Same, Viewed, ViewOfResult, replay
@@ -26,8 +26,6 @@ from candelabra._tensor import Tensor, new
 
 MISS: Final = object()
 """What a compiled call returns if a guard fails."""
-FAILURES: Final = (AttributeError, IndexError, KeyError, TypeError, ValueError)
-"""What a guard may raise when an object is not what it was."""
 
 
 class Writer:
@@ -355,8 +353,10 @@ class Writer:
 
     def function(self, count: int, returned: str, takes_containers: bool) -> Callable[..., Any]:
         """Return the function of ``count`` leaves, and of the containers, that returns the expression ``returned``."""
+        self.scope["changed"] = self.environment.changed()
+        guards = [*self.guards, "if changed(): return MISS"]
         lines = [
-            "try:", *indent([*self.guards, *self.environment.lines]), "except FAILURES: return MISS", *self.lines,
+            "try:", *indent(guards), "except FAILURES: return MISS", *self.lines,
             f"return {returned}",
         ]  # fmt: skip
         parameters = [*(f"a{i}" for i in range(count)), *(["containers"] if takes_containers else [])]
@@ -369,4 +369,4 @@ def written_outside(recorder: Recorder) -> list[Value]:
     return [value for value in recorder.external if value.memory in written]
 
 
-__all__ = ["FAILURES", "MISS", "Writer", "written_outside"]
+__all__ = ["MISS", "Writer", "written_outside"]
