@@ -26,7 +26,7 @@ from candelabra._compile.differentiation import (
     without_hooks,
 )
 from candelabra._compile.environment import Environment, Unguarded, environment_of
-from candelabra._compile.program import MISS, Writer, written_outside
+from candelabra._compile.program import MISS, Writer, same_kind, written_outside
 from candelabra._compile.recording import GradientSet, Recorder, graphs_of
 from candelabra._compile.results import Alias, New, Part, Result, ViewOfResult, hidden_results, results_of
 from candelabra._dispatch import autocasting
@@ -81,6 +81,8 @@ class Program:
         self.spec = spec
         """The structure of the arguments, or None if they are leaves, by position."""
         self.environment = environment
+        self.kind: tuple[list[str], list[Any]] = [], []
+        """What it serves: the guards and the objects that they name."""
         self.graphs: list[Graph] = []
         self.runs: list[Callable[..., Any]] = []
         """For each graph the function of the device's compiler."""
@@ -218,9 +220,10 @@ class CompiledFunction:
             return out
         program = call.program
         if program is not None and generation == _Generation.number:
-            with self._lock:
-                self.programs.append(program)
-                self._plain = tuple(p.function for p in self.programs if p.spec is None)
+            with self._lock:  # another thread may have traced the same kind of call meanwhile
+                if not any(program.spec == p.spec and same_kind(program.kind, p.kind) for p in self.programs):
+                    self.programs.append(program)
+                    self._plain = tuple(p.function for p in self.programs if p.spec is None)
         return out
 
     def _change(self) -> str:
@@ -459,7 +462,7 @@ class TracedCall:
         function = writer.function(len(self.leaves), returned, self.takes_containers)
         program = Program(function, None if plain else self.spec, self.environment)
         program.graphs, program.runs, program.derivative = simple, runs, self.derivative
-        program.repeatable = repeatable
+        program.repeatable, program.kind = repeatable, writer.kind()
         program.takes_containers = self.takes_containers
         return program
 

@@ -7,6 +7,7 @@ of the environment.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 
 from candelabra._annotations import Any, Final
@@ -27,6 +28,8 @@ from candelabra._tensor import Tensor, new
 MISS: Final = object()
 """What a compiled call returns if a guard fails."""
 
+BOUND: Final = re.compile(r"\b[go]\d+\b")
+"""The names of objects in the text of guards."""
 
 class Writer:
     """The lines of the function, and the objects that they name."""
@@ -351,6 +354,13 @@ class Writer:
         self.takes_containers = True
         return f"containers.found[{position}]"
 
+    def kind(self) -> tuple[list[str], list[Any]]:
+        """Return the text of all guards, and the objects that they name: what the program serves."""
+        texts = [*self.guards, *(failing for failing, _ in self.environment.reasons)]
+        names = dict.fromkeys(name for text in texts for name in BOUND.findall(text))
+        scope = {**self.environment.scope, **self.scope}
+        return texts, [scope[name] for name in names if name in scope]
+
     def function(self, count: int, returned: str, takes_containers: bool) -> Callable[..., Any]:
         """Return the function of ``count`` leaves, and of the containers, that returns the expression ``returned``."""
         self.scope["changed"] = self.environment.changed()
@@ -363,10 +373,19 @@ class Writer:
         return build_once("compiled", ", ".join(parameters), lines, self.scope, "compiled call")
 
 
+def same_kind(first: tuple[list[str], list[Any]], second: tuple[list[str], list[Any]]) -> bool:
+    """Return whether two programs serve the same calls, as two have that threads traced at the same time."""
+    return first[0] == second[0] and all(map(_same_object, first[1], second[1]))
+
+
+def _same_object(first: Any, second: Any) -> bool:
+    return first is second or (isinstance(first, (tuple, *SCALARS)) and not differs(first, second))
+
+
 def written_outside(recorder: Recorder) -> list[Value]:
     """Return the values of the tensors from outside whose memory a node writes."""
     written = {memory for node in recorder.nodes for memory in node.written}
     return [value for value in recorder.external if value.memory in written]
 
 
-__all__ = ["MISS", "Writer", "written_outside"]
+__all__ = ["MISS", "Writer", "same_kind", "written_outside"]
