@@ -315,13 +315,23 @@ def test_threads(rng: Any) -> None:
 def test_threads_that_trace_one_kind_of_call_leave_one_program(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each traces its first call, with its backward pass; the limit of programs counts kinds of calls."""
     weight = cd.linspace(-1, 1, 6).reshape(3, 2).requires_grad_()
+
+    class Layer:
+        """An object of the user's."""
+
+        scale = 2
+
+        def __call__(self, x: cd.Tensor) -> cd.Tensor:
+            return (x @ weight * self.scale).sin().exp()
+
+    layer = Layer()
     ready, run = threading.Barrier(8), TracedCall.run
 
     def run_together(self: TracedCall, *args: Any) -> Any:
         ready.wait()  # all threads trace now
         return run(self, *args)
 
-    compiled = cd.compile(lambda x: (x @ weight).sin().exp(), fullgraph=True)
+    compiled = cd.compile(lambda x: layer(x), fullgraph=True)
     found: list[list[float]] = []
 
     def work() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from types import MappingProxyType, MethodType
 
 from candelabra._annotations import Any, Final
 from candelabra._codegen.source import build_once, indent
@@ -379,7 +380,11 @@ def same_kind(first: tuple[list[str], list[Any]], second: tuple[list[str], list[
 
 
 def _same_object(first: Any, second: Any) -> bool:
-    return first is second or (isinstance(first, (tuple, *SCALARS)) and not differs(first, second))
+    if first is second:
+        return True
+    if isinstance(first, MappingProxyType):  # the attributes of a class, which each look-up wraps anew
+        return first.keys() == second.keys() and all(first[name] is second[name] for name in first)
+    return isinstance(first, (tuple, MethodType, *SCALARS)) and not differs(first, second)
 
 
 def written_outside(recorder: Recorder) -> list[Value]:
