@@ -8,6 +8,7 @@ from typing import Any
 
 import candelabra as cd
 import pytest
+from candelabra._compile.calling import TracedCall
 
 FACTOR = 2.0
 SETTINGS = {"shift": 1.0, "names": ["a", "b"]}
@@ -309,6 +310,46 @@ def test_threads(rng: Any) -> None:
     for thread in threads:
         thread.join()
     assert found == {i: compiled.function(x).item() for i, x in enumerate(inputs)}
+
+
+def test_threads_that_trace_one_kind_of_call_leave_one_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each traces its first call, with its backward pass; the limit of programs counts kinds of calls."""
+    weight = cd.linspace(-1, 1, 6).reshape(3, 2).requires_grad_()
+
+    class Layer:
+        """An object of the user's."""
+
+        scale = 2
+
+        def __call__(self, x: cd.Tensor) -> cd.Tensor:
+            return (x @ weight * self.scale).sin().exp()
+
+    layer = Layer()
+    ready, run = threading.Barrier(8), TracedCall.run
+
+    def run_together(self: TracedCall, *args: Any) -> Any:
+        ready.wait()  # all threads trace now
+        return run(self, *args)
+
+    compiled = cd.compile(lambda x: layer(x), fullgraph=True)
+    found: list[list[float]] = []
+
+    def work() -> None:
+        (g,) = cd.autograd.grad(compiled(cd.ones(4, 3)).square().sum(), weight)
+        found.append(g.flatten().tolist())
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    with monkeypatch.context() as patch:
+        patch.setattr(TracedCall, "run", run_together)
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    (expected,) = cd.autograd.grad(compiled.function(cd.ones(4, 3)).square().sum(), weight)
+    assert found == [expected.flatten().tolist()] * 8
+    assert len(compiled.programs) == 1
+    compiled(cd.ones(5, 3))
+    assert len(compiled.programs) == 2
 
 
 def test_no_growth() -> None:

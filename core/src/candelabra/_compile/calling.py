@@ -26,7 +26,7 @@ from candelabra._compile.differentiation import (
     without_hooks,
 )
 from candelabra._compile.environment import Environment, Unguarded, environment_of
-from candelabra._compile.program import MISS, Writer, written_outside
+from candelabra._compile.program import MISS, Writer, same_kind, written_outside
 from candelabra._compile.recording import GradientSet, Recorder, graphs_of
 from candelabra._compile.results import Alias, New, Part, Result, ViewOfResult, hidden_results, results_of
 from candelabra._dispatch import autocasting
@@ -81,6 +81,8 @@ class Program:
         self.spec = spec
         """The structure of the arguments, or None if they are leaves, by position."""
         self.environment = environment
+        self.kind: tuple[list[str], list[Any]] = [], []
+        """What it serves: the guards and the objects that they name."""
         self.graphs: list[Graph] = []
         self.runs: list[Callable[..., Any]] = []
         """For each graph the function of the device's compiler."""
@@ -210,7 +212,7 @@ class CompiledFunction:
         if call.recorder.breaks:
             self._give_up(str(call.recorder.breaks[0]))
             return out
-        changed = environment.failure()
+        changed = call.difference
         if changed is not None:
             self._misses += 1
             if self._misses >= self.recompile_limit:
@@ -218,9 +220,10 @@ class CompiledFunction:
             return out
         program = call.program
         if program is not None and generation == _Generation.number:
-            with self._lock:
-                self.programs.append(program)
-                self._plain = tuple(p.function for p in self.programs if p.spec is None)
+            with self._lock:  # another thread may have traced the same kind of call meanwhile
+                if not any(program.spec == p.spec and same_kind(program.kind, p.kind) for p in self.programs):
+                    self.programs.append(program)
+                    self._plain = tuple(p.function for p in self.programs if p.spec is None)
         return out
 
     def _change(self) -> str:
@@ -280,6 +283,8 @@ class TracedCall:
         tensors = [*environment.tensors.values(), *(leaf for leaf in leaves if isinstance(leaf, Tensor))]
         self.recorder = Recorder(owner.fullgraph, tensors, environment)
         self.program: Program | None = None
+        self.difference: str | None = None
+        """What the call has changed of what it depends on, in the user's terms."""
         self.bits = state.bits
         self.values: list[Value | None] = []
         self.varying: set[Value] = set()
@@ -322,8 +327,9 @@ class TracedCall:
                 self.environment.require(holds, where)
             for holds, where in recorder.dependencies:
                 self.environment.require(holds, where)
+            self.difference = self.environment.failure()
             # A generator that the call has imported may have drawn: the next call is traced again.
-            if self.environment.holds() and generators.keys() == drawn.keys():
+            if self.difference is None and generators.keys() == drawn.keys():
                 self.program = self._program(found, shape, results)
         finally:
             if state.bits != bits:
@@ -456,7 +462,7 @@ class TracedCall:
         function = writer.function(len(self.leaves), returned, self.takes_containers)
         program = Program(function, None if plain else self.spec, self.environment)
         program.graphs, program.runs, program.derivative = simple, runs, self.derivative
-        program.repeatable = repeatable
+        program.repeatable, program.kind = repeatable, writer.kind()
         program.takes_containers = self.takes_containers
         return program
 

@@ -121,6 +121,8 @@ class Tracer:
         self.nodes: list[Node] = []
         self.breaks: list[Break] = []
         self.draws: list[GeneratorDraw] = []
+        self.drawn: dict[Value, int] = {}
+        """The seeds and offsets that the draws have given."""
         self.external: dict[Value, Tensor] = {}
         """The tensors from outside, arguments and captured ones, in the order in which the trace met them."""
         self.payloads = PayloadValues()
@@ -183,6 +185,7 @@ class Tracer:
         seed, offset = map(RunTimeInt, generator.take(counters))
         seed.value, offset.value = Value(None), Value(None)
         self.draws.append(GeneratorDraw(generator, counters, seed.value, offset.value))
+        self.drawn |= {seed.value: int(seed), offset.value: int(offset)}
         return seed, offset
 
     def meet(self, args: Sequence[Any]) -> None:
