@@ -38,9 +38,12 @@ log: Final = logging.getLogger("candelabra.opencl")
 
 def program_cache(device: Any) -> ProgramCache | None:
     """Return the program cache of a device, or None if its driver has one or caching is disabled."""
-    if device.platform.name.strip() in CACHING_PLATFORMS or os.environ.get(VARIABLE) == "0":
-        return None
-    return ProgramCache(cache_folder("opencl") / "programs")
+    return None if device.platform.name.strip() in CACHING_PLATFORMS else kept_programs()
+
+
+def kept_programs() -> ProgramCache | None:
+    """Return the programs that are kept for drivers without a cache, or None if caching is disabled."""
+    return None if os.environ.get(VARIABLE) == "0" else ProgramCache(cache_folder("opencl") / "programs")
 
 
 class ProgramBuilder:

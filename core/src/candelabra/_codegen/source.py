@@ -48,6 +48,13 @@ def build_once(
     return function
 
 
+def source_of(function: Any) -> str:
+    """Return the text of a generated function; an empty one for others."""
+    code = getattr(function, "__code__", None)
+    generated = code is not None and code.co_filename.startswith("<candelabra")
+    return "".join(linecache.getlines(code.co_filename)) if generated else ""
+
+
 def _text(name: str, parameters: str, body: Sequence[str]) -> str:
     return f"def {name}({parameters}):\n" + "\n".join("    " + line for line in body) + "\n"
 

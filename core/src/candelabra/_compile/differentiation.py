@@ -21,13 +21,11 @@ from candelabra._autograd.engine import PassWatcher
 from candelabra._autograd.filling import filled_like
 from candelabra._autograd.node import RELEASED, Node, Port, changed
 from candelabra._autograd.structure import Structure
+from candelabra._compile.backends import GraphCompiler
 from candelabra._compile.environment import Environment
 from candelabra._compile.recording import Recorder
 from candelabra._compile.rematerialization import SavedValues, released_values
 from candelabra._dispatch.tracing import tracer_here
-from candelabra._graph.compiling import compile_graph
-from candelabra._graph.packing import with_packed_operands
-from candelabra._graph.passes import simplified
 from candelabra._graph.running import dispatching, on_list
 from candelabra._graph.structure import INPLACE, Graph, Value, mapped
 from candelabra._graph.structure import Node as GraphNode
@@ -127,7 +125,9 @@ def leads_to(outputs: Iterable[Tensor], nodes: Set[Any]) -> bool:
     return False
 
 
-def trace_backward(recorder: Recorder, outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -> Derivative | None:
+def trace_backward(
+    recorder: Recorder, outputs: Sequence[Tensor], inputs: Sequence[Tensor], compiler: GraphCompiler
+) -> Derivative | None:
     """Trace the backward pass from ``outputs`` to ``inputs``, after the call; None if the trace breaks.
 
     Must be called while the recorder is active. What the graph has saved is released while it is traced.
@@ -149,11 +149,10 @@ def trace_backward(recorder: Recorder, outputs: Sequence[Tensor], inputs: Sequen
     starts: list[Any] = [v for v in values if v is not None]
     saved, again = cut(forward, nodes, found, starts)
     plain = Graph([*starts, *saved], [*again, *nodes], found)
-    graph = with_packed_operands(simplified(plain))
+    graph, run = compiler(plain, recorder.external)
     constants = tuple([tensor._payload for tensor in graph.captured.values()])
     return Derivative(
-        _with_constants(on_list(compile_graph(graph)), constants), graph, plain,
-        results,
+        _with_constants(on_list(run), constants), graph, plain, results,
         tuple([(v.spec.strides, v.spec.offset) for v in starts]),
         tuple(saved),
         tuple([first_values[id(t)] for t in inputs]),

@@ -32,6 +32,7 @@ MISS: Final = object()
 BOUND: Final = re.compile(r"\b[go]\d+\b")
 """The names of objects in the text of guards."""
 
+
 class Writer:
     """The lines of the function, and the objects that they name."""
 
