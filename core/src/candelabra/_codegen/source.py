@@ -51,8 +51,8 @@ def build_once(
 def source_of(function: Any) -> str:
     """Return the text of a generated function; an empty one for others."""
     code = getattr(function, "__code__", None)
-    generated = code is not None and code.co_filename.startswith("<candelabra")
-    return "".join(linecache.getlines(code.co_filename)) if generated else ""
+    file = "" if code is None else code.co_filename
+    return "".join(linecache.getlines(file)) if file.startswith("<candelabra") else ""
 
 
 def _text(name: str, parameters: str, body: Sequence[str]) -> str:
