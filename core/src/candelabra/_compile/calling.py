@@ -108,6 +108,9 @@ class CompiledFunction:
     recompile_limit: int | None = None
     """The number of programs of the function; None: that of the settings. More kinds of calls run eagerly."""
 
+    is_segment = False
+    """Whether the function is a segment of another one."""
+
     def __init__(
         self, function: Callable[..., Any], fullgraph: bool = False, compiler: GraphCompiler | None = None
     ) -> None:
@@ -222,6 +225,7 @@ class CompiledFunction:
         call, generation = TracedCall(self, environment, leaves, spec, Containers(args, kwargs)), _Generation.number
         out = call.run(args, kwargs)
         if call.recorder.breaks:
+            observing.broken(call.recorder.pieces())
             self._give_up(str(call.recorder.breaks[0]))
             return out
         changed = call.difference

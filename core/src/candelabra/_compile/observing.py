@@ -136,14 +136,21 @@ def breaks(function: CompiledFunction, reason: str, how: str) -> None:
     _log("graph_breaks", lambda: f"Graph break in {function.title}: it runs {how}, since {reason}")
 
 
+def broken(pieces: list[int]) -> None:
+    """A traced call is no single graph. ``pieces``: the numbers of operators between its breaks."""
+    counters["stats"]["unique_graphs"] += len(pieces)
+    counters["stats"]["calls_captured"] += sum(pieces)
+
+
 def compiled(function: CompiledFunction, program: Program) -> None:
     """A program was made."""
     graphs = [(graph, run, "") for graph, run in zip(program.graphs, program.runs, strict=True) if graph.nodes]
     if program.derivative is not None:
         graphs.append((program.derivative.graph, program.derivative.run, ", backward"))
     counters["frames"]["ok"] += 1
-    counters["stats"]["unique_graphs"] += len(graphs)
-    counters["stats"]["calls_captured"] += sum(len(graph) for graph, _, _ in graphs)
+    if not function.is_segment:  # the pieces of a call were counted when it was traced
+        counters["stats"]["unique_graphs"] += len(graphs)
+        counters["stats"]["calls_captured"] += sum(len(graph) for graph, _, _ in graphs)
     LOGGER.debug("compiled %s: %d graphs", function.title, len(graphs))
     for graph, run, part in graphs:
         title = f"{function.title}{part}"
@@ -187,6 +194,6 @@ def program_sources(program: Program) -> str:
 configure_from_environment()
 
 __all__ = [
-    "ARTIFACTS", "breaks", "compiled", "configure_from_environment", "counters", "default_formatter", "guard_lines",
-    "program_sources", "recompiles", "set_formatter", "set_logs", "tracing_begins",
+    "ARTIFACTS", "breaks", "broken", "compiled", "configure_from_environment", "counters", "default_formatter",
+    "guard_lines", "program_sources", "recompiles", "set_formatter", "set_logs", "tracing_begins",
 ]  # fmt: skip

@@ -126,6 +126,8 @@ class Replay:
 class CompiledSegment(CompiledFunction):
     """A compiled segment. What its graph cannot repeat runs call by call, without a warning."""
 
+    is_segment = True
+
     def __init__(self, replay: Replay, name: str, compiler: GraphCompiler) -> None:
         super().__init__(replay, compiler=compiler)
         self.name = name

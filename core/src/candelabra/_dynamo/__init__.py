@@ -5,7 +5,7 @@ from __future__ import annotations
 from candelabra._absent import say_once
 from candelabra._annotations import Any, NamedTuple, TypeVar
 from candelabra._compile.graph_modules import exported
-from candelabra._dynamo import config, utils
+from candelabra._dynamo import compiled_autograd, config, utils
 from candelabra.compiler import (
     allow_in_graph,
     assume_constant_result,
@@ -87,10 +87,10 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = [
-    "ExportResult", "OptimizedModule", "allow_in_graph", "assume_constant_result", "config", "disable",
-    "disallow_in_graph", "explain", "export", "forbid_in_graph", "graph_break", "is_compiling", "list_backends",
-    "lookup_backend", "mark_dynamic", "mark_static", "mark_static_address", "maybe_mark_dynamic", "optimize",
-    "register_backend", "reset", "substitute_in_graph", "utils",
+    "ExportResult", "OptimizedModule", "allow_in_graph", "assume_constant_result", "compiled_autograd", "config",
+    "disable", "disallow_in_graph", "explain", "export", "forbid_in_graph", "graph_break", "is_compiling",
+    "list_backends", "lookup_backend", "mark_dynamic", "mark_static", "mark_static_address", "maybe_mark_dynamic",
+    "optimize", "register_backend", "reset", "substitute_in_graph", "utils",
 ]  # fmt: skip
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
+
 from candelabra._annotations import Any
 from candelabra._records.lookup import public_function
 from candelabra._tensor import Tensor
-from candelabra.compiler import counters
+from candelabra.compiler import compile, compiled_autograd, counters
 from candelabra.utils._pytree import tree_flatten
 
 
@@ -26,4 +28,11 @@ def same(ref: Any, res: Any, fp64_ref: Any = None, cos_similarity: bool = False,
     return True
 
 
-__all__ = ["counters", "same"]
+def maybe_enable_compiled_autograd(
+    should_enable: bool, fullgraph: bool = True, dynamic: bool = True
+) -> AbstractContextManager[None]:
+    """Return a block that compiles the backward passes inside, or one that does nothing."""
+    return compiled_autograd(compile(fullgraph=fullgraph)) if should_enable else nullcontext()
+
+
+__all__ = ["counters", "maybe_enable_compiled_autograd", "same"]
