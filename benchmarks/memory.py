@@ -31,7 +31,7 @@ SETUPS = {
 }
 """The networks whose training steps are measured, as texts over ``xp``."""
 LIMIT = 1.003
-"""The largest peak that is allowed, in those of eager calls. A compiled function keeps small constants between calls."""
+"""The largest peak that is allowed, in those of eager calls. A compiled function keeps small constants."""
 TRACED = 2
 """The calls that are traced: the first one has no gradients before it, and creates the state of the optimizer."""
 

@@ -54,10 +54,10 @@ def test_the_version_of_a_command_that_may_be_a_script_is_asked_each_time(
 def test_a_binary_is_known_by_its_path_size_and_time(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """An update of the package gives another key."""
 
-    class Found:
+    class Spec:
         origin = str(tmp_path / "__init__.py")
 
-    monkeypatch.setattr(compiling.importlib.util, "find_spec", lambda name: Found)
+    monkeypatch.setattr(compiling.importlib.util, "find_spec", lambda name: Spec)
     command = ("python", "-m", "ziglang", "cc")
     assert compiling._identity(command) == ""
     (tmp_path / "zig").write_text("one")

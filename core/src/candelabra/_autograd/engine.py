@@ -36,7 +36,7 @@ running: Final = _Running()
 
 
 class PassWatcher:
-    """What is told of a pass with ``captures``."""
+    """The calls that a pass with ``captures`` makes while it runs."""
 
     def begins(self) -> None:
         """Called when the outputs that the pass starts from are not needed any more."""

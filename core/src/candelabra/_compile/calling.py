@@ -323,7 +323,7 @@ class TracedCall:
         self.recorder = Recorder(owner.fullgraph, tensors, environment)
         self.program: Program | None = None
         self.difference: str | None = None
-        """What the call has changed of what it depends on, in the user's terms."""
+        """A dependency that the call has changed, in the user's terms."""
         self.bits = state.bits
         self.values: list[Value | None] = []
         self.varying: set[Value] = set()

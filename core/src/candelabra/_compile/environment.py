@@ -4,8 +4,8 @@ The function's closure cells, the globals that its code names, and everything th
 texts by value, containers by length and items, tensors and other objects by identity, the attributes of modules, of the
 user's objects and of their classes. Code of installed packages is not searched.
 
-A guard is a line of Python, ``if d3['training'] is not e3 and differs(d3['training'], e3): return True``. All of them are
-one function, so checking hundreds takes microseconds.
+A guard is a line of Python, ``if d3['training'] is not e3 and differs(d3['training'], e3): return True``. All guards
+are one function, so checking hundreds takes microseconds.
 """
 
 from __future__ import annotations
@@ -288,7 +288,10 @@ class Environment:
 
 
 def _state_of_generator(value: Any) -> Any:
-    """Return the state, as a value that can be compared, of a generator of Python or NumPy, or of the one that a method belongs to; None for others."""
+    """Return the state of a generator of Python or NumPy, or of the one that a method belongs to; None for others.
+
+    States can be compared.
+    """
     if not hasattr(type(value), "__getattr__"):  # whose code might run otherwise
         value = getattr(value, "__self__", value)
     if type(value).__module__ == "random":

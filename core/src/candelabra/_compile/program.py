@@ -383,7 +383,7 @@ def same_kind(first: tuple[list[str], list[Any]], second: tuple[list[str], list[
 def _same_object(first: Any, second: Any) -> bool:
     if first is second:
         return True
-    if isinstance(first, MappingProxyType):  # the attributes of a class, which each look-up wraps anew
+    if isinstance(first, MappingProxyType):  # the attributes of a class, which each look-up wraps in another object
         return first.keys() == second.keys() and all(first[name] is second[name] for name in first)
     return isinstance(first, (tuple, MethodType, *SCALARS)) and not differs(first, second)
 
