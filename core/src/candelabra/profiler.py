@@ -269,7 +269,7 @@ class profile:
         )
 
     def export_chrome_trace(self, path: str | os.PathLike[str]) -> None:
-        """Write the calls as a trace that Chrome (``chrome://tracing``) and Perfetto show. Create its folder if needed."""
+        """Write the calls as a trace that Chrome (``chrome://tracing``) and Perfetto show. Create its folder."""
         calls = [
             {
                 "ph": "X", "cat": "op", "name": event.name, "pid": os.getpid(), "tid": 0, "ts": event.start,
