@@ -49,7 +49,7 @@ class Break(NamedTuple):
 
     reason: str
     where: str
-    nodes: int
+    nodes: int = 0
 
     def __str__(self) -> str:
         return f"{self.reason}{f', at {self.where}' if self.where else ''}"
