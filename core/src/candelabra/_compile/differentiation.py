@@ -175,8 +175,13 @@ class _TracedPass(PassWatcher):
 
     def __init__(self, recorder: Recorder, saved: SavedValues) -> None:
         self.recorder = recorder
-        self.begins = saved.release_outputs
-        self.has_run = saved.release
+        self.saved = saved
+
+    def begins(self) -> None:
+        self.saved.release_outputs()
+
+    def has_run(self, node: Node) -> None:
+        self.saved.release(node)
 
     def captured(self, g: Any) -> Any:
         if g is None or g._keys & VIEW or g._instance.lazy:

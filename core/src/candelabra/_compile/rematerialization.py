@@ -151,7 +151,7 @@ def _unshared(outputs: Sequence[Tensor]) -> list[Tensor]:
 
 def _slot(owner: Any, name: str, recorder: Recorder) -> ReleasedSlot | None:
     """Return how to restore a slot, or None if it contains no tensor and no payload of the trace."""
-    content = getattr(owner, name, None)
+    content: Any = getattr(owner, name, None)
     is_tensor = type(content) is Tensor
     value = recorder.payloads.get(content._payload if is_tensor else content)
     if value is None:
