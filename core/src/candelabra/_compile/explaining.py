@@ -53,16 +53,6 @@ class ExplainOutput(NamedTuple):
         return "\n".join(lines)
 
 
-class _ExplainingRecorder(Recorder):
-    """Remembers how many operators had run at each break."""
-
-    def note_break(self, reason: str) -> None:
-        super().note_break(reason)
-        self.positions.append(len(self.nodes))
-
-    positions: list[int]
-
-
 def explain(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Return a function that calls ``f`` once, traces it and returns an :class:`ExplainOutput`.
 
@@ -75,9 +65,8 @@ def explain(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         try:
             environment = environment_of([(function, getattr(function, "__name__", type(function).__name__))])
         except Unguarded as error:
-            return _output([], [Break(f"it depends on {error}", "")], [], [], 0.0)
-        recorder = _ExplainingRecorder(False, [*environment.tensors.values(), *leaves])
-        recorder.positions = []
+            return _output([], [Break(f"it depends on {error}", "")], [], 0.0)
+        recorder = Recorder(False, [*environment.tensors.values(), *leaves])
         start = time.perf_counter()
         with tracing(recorder):
             for leaf in leaves:
@@ -85,15 +74,13 @@ def explain(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
             function(*args, **kwargs)
         seconds = time.perf_counter() - start
         guards = [where for _, where in environment.reasons]
-        return _output(recorder.nodes, recorder.breaks, recorder.positions, guards, seconds)
+        return _output(recorder.nodes, recorder.breaks, guards, seconds)
 
     return inner(*args, **kwargs) if args or kwargs else inner
 
 
-def _output(
-    nodes: list[Node], breaks: list[Break], positions: list[int], guards: list[str], seconds: float
-) -> ExplainOutput:
-    edges = [0, *positions, len(nodes)]
+def _output(nodes: list[Node], breaks: list[Break], guards: list[str], seconds: float) -> ExplainOutput:
+    edges = [0, *sorted(found.nodes for found in breaks), len(nodes)]
     parts = [part for a, b in itertools.pairwise(edges) if (part := nodes[a:b])]
     graphs = [
         _graph(part, {v for later in parts[i + 1 :] for n in later for v in n.operands}) for i, part in enumerate(parts)
