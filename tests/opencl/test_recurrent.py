@@ -7,6 +7,7 @@ from typing import Any
 import candelabra as cd
 import pytest
 from candelabra import nn
+from candelabra_clike import Engine
 from candelabra_clike.kernels import recurrent
 
 pytestmark = pytest.mark.rounding
@@ -53,14 +54,32 @@ def test_the_forms_for_gpus_agree_with_the_reference_device(lanes: cd.device, ki
     assert same(kind, form, lanes)
 
 
-def test_a_step_is_one_launch(device: cd.device, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_step_is_one_launch(lanes: cd.device, monkeypatch: pytest.MonkeyPatch) -> None:
     """A network of T steps launches T step kernels, and as many for its gradient."""
     names: list[str] = []
     run = recurrent.run
     monkeypatch.setattr(recurrent, "run", lambda step, *arrays: names.append(step.name) or run(step, *arrays))
-    network = nn.GRU(2, 3).to(device)
-    network(cd.ones(4, 1, 2, device=device))[0].sum().backward()
+    network = nn.GRU(2, 3).to(lanes)
+    network(cd.ones(4, 1, 2, device=lanes))[0].sum().backward()
     assert names == ["gru_step"] * 4 + ["gru_step_backward"] * 4
+
+
+def test_a_step_and_its_product_are_one_launch_on_processors(
+    device: cd.device, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The products of all gates with the state stay in registers until the gates are computed."""
+    launched: list[Any] = []
+    launch = recurrent.StepLaunch.__call__
+
+    def counted(self: recurrent.StepLaunch, rows: recurrent.Rows, *before: recurrent.Rows) -> None:
+        launched.append(rows)
+        launch(self, rows, *before)
+
+    monkeypatch.setattr(recurrent.StepLaunch, "__call__", counted)
+    network = nn.LSTM(2, 3).to(device)
+    network(cd.ones(4, 1, 2, device=device))[0].sum().backward()
+    steps = [(0, 1), (1, 1), (2, 1), (3, 1)] if engine.traits.serial else []
+    assert [rows for rows in launched if rows[1]] == [*steps, *steps[::-1]]
 
 
 def test_kernels_refuse_other_shapes(device: cd.device) -> None:

@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 from candelabra.dtypes import FLOATING, dtype, float32
 
 from candelabra_clike.array import Shape, StridedArray
-from candelabra_clike.engine import Engine, Launch
+from candelabra_clike.engine import Engine
 from candelabra_clike.kernels.copies import contiguous
 from candelabra_clike.kernels.matmul import DIRECT, expand_to, from_float32, to_float32
 from candelabra_clike.kernels.pointwise import POINTWISE
@@ -88,6 +88,7 @@ def rounded(x: StridedArray, d: dtype) -> StridedArray:
     return x if x.dtype is d else from_float32(d)(x)
 
 
+@lru_cache(None)
 @built("attention")
 def causal_mask_source(d: dtype, serial: bool) -> Source:
     """Return the kernel that writes minus infinity for the keys after each query, counted from ``first``, and 0 for the
@@ -100,17 +101,12 @@ def causal_mask_source(d: dtype, serial: bool) -> Source:
     return k.source(group=1 if serial else None)
 
 
-@lru_cache(None)
-def _compiled_causal_mask(engine: Engine, d: dtype) -> Launch:
-    return engine.compile(causal_mask_source(d, engine.traits.serial))
-
-
 def causal_mask(engine: Engine, d: dtype, queries: int, keys: int, first: int) -> StridedArray:
     """Return the mask that is added to scores so that no query attends to later keys."""
     out = engine.empty((queries, keys), d)
     if out.size:
         items = -(-out.size // CHUNK) if engine.traits.serial else out.size
-        _compiled_causal_mask(engine, d)(items, out.buffer, out.size, keys, first)
+        engine.compile(causal_mask_source(d, engine.traits.serial))(items, out.buffer, out.size, keys, first)
     return out
 
 

@@ -1,6 +1,6 @@
 """Steps of recurrent networks, one launch in place of one for each of some twenty operators.
 
-On the host's processor whole sequences, with one launch for each step and its product.
+On processors whole sequences, with one launch for each step and its product.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from typing import Any
 from candelabra.dtypes import dtype, float32, float64
 
 from candelabra_clike.array import Shape, StridedArray
-from candelabra_clike.dialects import C
 from candelabra_clike.engine import Engine, Launch
 from candelabra_clike.kernels.copies import contiguous, fill_function
 from candelabra_clike.templates import recurrences
@@ -96,12 +95,12 @@ def steps_of(batch_sizes: Sizes, reverse: bool) -> list[Rows]:
 
 
 def serves(array: StridedArray, batch_sizes: Sizes, *expected: tuple[StridedArray | None, Shape]) -> bool:
-    """Return whether a recurrence can run as one kernel per step: in C, with arrays of these shapes.
+    """Return whether a recurrence can run as one kernel per step: on processors, with arrays of these shapes.
 
     ``array`` has a row for each step and sequence. What is wrong with other shapes is said by the operator's rule.
     """
     return (
-        array.engine.dialect is C
+        array.engine.traits.serial
         and len(array.shape) == 2
         and array.shape[0] == sum(batch_sizes) > 0
         and array.shape[1] > 0

@@ -20,7 +20,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import wraps
-from itertools import count
 from pathlib import Path
 from traceback import walk_tb
 from typing import Any, Final, ParamSpec
@@ -30,29 +29,19 @@ from candelabra.dtypes import dtype
 from candelabra_clike.language.declaring import ExpressionError, all_declared
 from candelabra_clike.language.functions import select
 from candelabra_clike.language.kernel_arrays import KernelArray, KernelVector
+from candelabra_clike.language.kernel_text import KernelText
 from candelabra_clike.language.lane_vectors import LaneVector
 from candelabra_clike.language.printing import text, type_name
-from candelabra_clike.language.simd import VectorCounter, VectorVariable, lanes_of, vector_text, vector_type
+from candelabra_clike.language.simd import VectorCounter, VectorVariable, lanes_of, vector_type
 from candelabra_clike.language.statements import shared_nodes
 from candelabra_clike.language.types import INDEX, INTEGERS, holds, value_type
-from candelabra_clike.language.values import (
-    Address,
-    Element,
-    Operand,
-    Value,
-    Variable,
-    VectorElement,
-    as_value,
-    replaced,
-)
+from candelabra_clike.language.values import Operand, Value, Variable, as_value, replaced
 from candelabra_clike.source import KernelParameter, Source
 from candelabra_clike.types import CTYPES
 
 P = ParamSpec("P")
 LANGUAGE: Final = Path(__file__).parent
 """The folder of the language: a mistake is never in its modules."""
-OF_ARRAYS: Final = (Element, VectorElement, Address)
-"""The nodes that name an array."""
 
 
 def built(operator: str) -> Callable[[Callable[P, Source]], Callable[P, Source]]:
@@ -82,10 +71,11 @@ def built(operator: str) -> Callable[[Callable[P, Source]], Callable[P, Source]]
     return decorate
 
 
-class KernelBuilder:
+class KernelBuilder(KernelText):
     """The parameters and statements of a kernel. ``wide``: indices have 64 bits."""
 
     def __init__(self, name: str, wide: bool) -> None:
+        super().__init__()
         self.name = name
         self.wide = wide
         self.parameters: list[KernelParameter] = []
@@ -97,12 +87,8 @@ class KernelBuilder:
         """The number of the work-group."""
         self.lane = Variable("u32", "LOCAL_ID")
         """The number of the work-item in its group."""
-        self._lines: list[str] = []
         self._conditional_end = -1
         """The number of lines at the end of the last block made by :meth:`when`."""
-        self._visible = {"GLOBAL_ID", "GLOBAL_SIZE", "GROUP_ID", "LOCAL_ID"}
-        self._scopes: list[list[str]] = [[]]
-        """The names that each open block declares."""
 
     def source(self, group: int | None = None, contract: bool = False) -> Source:
         """Return the kernel. ``group`` and ``contract`` are those of :class:`~candelabra_clike.source.Source`."""
@@ -121,14 +107,14 @@ class KernelBuilder:
         memory, type, converts = elements, elements, ""
         if isinstance(elements, dtype):
             (memory, _, converts), type = CTYPES[elements], value_type(elements)
-        self.parameters.append(KernelParameter(self._new(name), str(memory), buffer=True, written=written))
+        self.parameters.append(KernelParameter(self.new(name), str(memory), buffer=True, written=written))
         return KernelArray(
             self, name, str(type), str(memory), converts, qualifiers="GLOBAL" if written else "GLOBAL const"
         )
 
     def number(self, name: str, type: str = INDEX) -> Variable:
         """Add a number: an index, or a number of another type."""
-        self.parameters.append(KernelParameter(self._new(name), type))
+        self.parameters.append(KernelParameter(self.new(name), type))
         return Variable(type, name)
 
     def numbers(self, *names: str) -> list[Variable]:
@@ -152,7 +138,7 @@ class KernelBuilder:
         lanes = max(lanes, lanes_of(value))
         printed = self.printed(value, lanes)
         type = _register(value.type) if lanes == 1 else vector_type(value.type, lanes)
-        self.line(f"{qualifier}{type} {self._new(name)} = {printed};")
+        self.line(f"{qualifier}{type} {self.new(name)} = {printed};")
         return Variable(value.type, name) if lanes == 1 else VectorVariable(value.type, name, lanes)
 
     def assign(self, variable: Variable, value: Operand) -> None:
@@ -166,7 +152,7 @@ class KernelBuilder:
         assigned = [self._assigned(variable, value) for variable, value in zip(variables, values, strict=True)]
         with self.block():
             constants = self._shared(assigned)
-            made = [self.let(self._unused("new"), replaced(value, constants)) for value in assigned]
+            made = [self.let(self.unused("new"), replaced(value, constants)) for value in assigned]
             for variable, value in zip(variables, made, strict=True):
                 self.assign(variable, value)
 
@@ -180,7 +166,7 @@ class KernelBuilder:
         """Declare a constant for each node that several nodes of some values use."""
         constants: dict[Value, Value] = {}
         for node in shared_nodes(values):
-            constants[node] = self.let(self._unused("c"), replaced(node, constants))
+            constants[node] = self.let(self.unused("c"), replaced(node, constants))
         return constants
 
     def compute(
@@ -198,14 +184,14 @@ class KernelBuilder:
     def array(self, name: str, type: str, *shape: int, shared: bool = False) -> KernelArray:
         """Declare an array of the work-item, or one that its group shares. Its elements have no values yet."""
         sizes = "".join(f"[{size}]" for size in shape)
-        self.line(f"{'LOCAL ' * shared}{type_name(type)} {self._new(name)}{sizes};")
+        self.line(f"{'LOCAL ' * shared}{type_name(type)} {self.new(name)}{sizes};")
         return KernelArray(self, name, type, type_name(type), rank=len(shape), qualifiers=None)
 
     def pointer(self, name: str, array: KernelArray, at: Operand = 0) -> KernelArray:
         """Declare an array whose first element is element ``at`` of another one in the memory of the device."""
         if array.qualifiers is None:
             raise TypeError(f"the array {array.name!r} is not in the memory of the device")
-        self.line(f"{array.qualifiers} {array.memory}* {self._new(name)} = {array.pointer_text(at)};")
+        self.line(f"{array.qualifiers} {array.memory}* {self.new(name)} = {array.pointer_text(at)};")
         return KernelArray(self, name, array.type, array.memory, array.converts, qualifiers=array.qualifiers)
 
     def point(self, pointer: KernelArray, array: KernelArray, at: Operand = 0) -> None:
@@ -225,7 +211,7 @@ class KernelBuilder:
 
     def vector(self, name: str, array: KernelArray, count: int) -> KernelVector:
         """Declare the vector of a lane, for elements of an array. Its elements have no values yet."""
-        lanes = LaneVector(self._new(name), array.memory, count)
+        lanes = LaneVector(self.new(name), array.memory, count)
         self.line(lanes.declaration().rstrip())
         return KernelVector(self, lanes, array)
 
@@ -332,58 +318,19 @@ class KernelBuilder:
         printed = ", ".join(a if isinstance(a, str) else self.printed(a) for a in arguments)
         self.line(f"{macro}({printed})")
         for variable in declares:
-            self._new(variable.name)
-
-    # -- text ---------------------------------------------------------------------------------------------------------
-    def line(self, statement: str) -> None:
-        """Add a statement."""
-        self._lines.append(statement)
-
-    def printed(self, value: Value, lanes: int = 1) -> str:
-        """Return the text of an expression, of a number or a vector. Raises ``TypeError`` if it has a variable of a
-        block that has ended, or if it is a vector of other lanes.
-        """
-        for node in value.walk():
-            name = node.name if isinstance(node, Variable) else node.array if isinstance(node, OF_ARRAYS) else None
-            if name is not None and name.partition(".")[0] not in self._visible:
-                raise TypeError(f"{name!r} is declared in a block that has ended, or not at all")
-        found = lanes_of(value)
-        if found not in (1, lanes):
-            raise TypeError(f"expected {lanes} lanes, got a vector of {found}")
-        return text(value) if lanes == 1 or isinstance(value, VectorVariable) else vector_text(value, lanes)
-
-    def _unused(self, letter: str) -> str:
-        """Return a name that is not taken."""
-        return next(name for i in count() if (name := f"{letter}{i}") not in self._visible)
+            self.new(variable.name)
 
     def _condition(self, condition: Value) -> str:
         if condition.type not in INTEGERS:
             raise TypeError(f"a condition of type {condition.type}: compare it with a number")
         return self.printed(condition)
 
-    def _new(self, name: str) -> str:
-        if name in self._visible:
-            raise TypeError(f"the name {name!r} is taken")
-        self._visible.add(name)
-        self._scopes[-1].append(name)
-        return name
-
-    @contextmanager
-    def _block(self, head: str, *names: str) -> Iterator[None]:
-        self._scopes.append([])
-        for name in names:
-            self._new(name)
-        self.line(head)
-        yield
-        self.line("}")
-        self._visible.difference_update(self._scopes.pop())
-
 
 def statements(known: Iterable[str], write: Callable[[KernelBuilder], None]) -> str:
     """Return the statements that a function adds, for a text which declares these names."""
     k = KernelBuilder("", wide=False)
     for name in known:
-        k._new(name)
+        k.new(name)
     write(k)
     return "".join(f"{line}\n" for line in k._lines)
 

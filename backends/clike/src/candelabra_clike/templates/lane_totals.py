@@ -21,10 +21,6 @@ class LaneTotal(NamedTuple):
         """The name of its local memory."""
         return f"shared_{self.variable.name}"
 
-    def memory(self, k: KernelBuilder) -> KernelArray:
-        """Return its local memory."""
-        return KernelArray(k, self.shared, self.variable.type, self.variable.type, qualifiers=None)
-
     def combine_with(self, k: KernelBuilder, value: Value) -> None:
         """Combine the variable with a value."""
         with k.block():
@@ -44,39 +40,31 @@ def combine_lanes(k: KernelBuilder, totals: Sequence[LaneTotal], lanes: int, war
     ``lanes`` and ``warp`` are powers of two. The operation is associative, but need not be commutative: the result of
     the first lane counts.
     """
-    leader, distance = k.lane // lanes * lanes, min(lanes, warp) // 2
-    memory = [(t, t.memory(k)) for t in totals if lanes > warp]
-    while distance:
+    leader, count = k.lane // lanes * lanes, lanes // warp
+    for distance in _halves(min(lanes, warp)):
         for t in totals:
-            t.combine_with(k, shuffle(t.variable, k.lane ^ constant("u32", distance)))
-        distance //= 2
-    if 1 < lanes <= warp:
-        for t in totals:
+            t.combine_with(k, shuffle(t.variable, k.lane ^ distance))
+    if lanes <= warp:
+        for t in totals if lanes > 1 else ():
             k.assign(t.variable, shuffle(t.variable, leader))
-    elif lanes > warp == 1:
-        _combine_in_tree(k, memory, lanes)
+        return
+    memory = [(t, KernelArray(k, t.shared, t.variable.type, t.variable.type, qualifiers=None)) for t in totals]
+    with k.when(k.lane % warp == 0):
         for t, shared in memory:
-            k.assign(t.variable, shared[leader])
-    elif lanes > warp:
-        with k.when(k.lane % warp == 0):
-            for t, shared in memory:
-                shared[k.lane // warp] = t.variable
-        k.barrier()
-        for t, shared in memory:
-            k.assign(t.variable, shared[leader // warp])
-            with k.loop("w", 1, constant("u32", lanes // warp), unrolled=True) as w:
-                t.combine_with(k, shared[leader // warp + w])
-
-
-def _combine_in_tree(k: KernelBuilder, memory: Sequence[tuple[LaneTotal, KernelArray]], lanes: int) -> None:
-    """Combine in local memory, for dialects without SHUFFLE."""
-    for t, shared in memory:
-        shared[k.lane] = t.variable
+            shared[k.lane // warp] = t.variable
     k.barrier()
-    distance = lanes // 2
-    while distance:
-        with k.when(k.lane % lanes < distance):
-            for t, shared in memory:
-                shared[k.lane] = t.operation(shared[k.lane], shared[k.lane + distance])
-        k.barrier()
-        distance //= 2
+    if warp == 1:
+        for distance in _halves(lanes):
+            with k.when(k.lane % lanes < distance):
+                for t, shared in memory:
+                    shared[k.lane] = t.operation(shared[k.lane], shared[k.lane + distance])
+            k.barrier()
+        count = 1
+    for t, shared in memory:
+        k.assign(t.variable, shared[leader // warp])
+        with k.loop("w", 1, constant("u32", count), unrolled=True) as w:
+            t.combine_with(k, shared[leader // warp + w])
+
+
+def _halves(lanes: int) -> list[int]:
+    return [lanes >> i for i in range(1, lanes.bit_length())]

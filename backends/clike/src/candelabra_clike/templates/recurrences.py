@@ -132,7 +132,7 @@ class RecurrenceKernel:
                     self._gates(r - r0, constant("i32", units))
                 with k.otherwise():
                     self._gates(r - r0, used)
-        return k.source(contract=True)
+        return k.source(group=1, contract=True)
 
     def _multiply(self, count: int, r0: Value, packed: KernelArray, lane: Value) -> None:
         """Compute the sums of ``count`` rows for the units of some lanes."""
@@ -202,7 +202,7 @@ def packing(d: dtype, units: int) -> Source:
             to[at * gates * units] = of[at * depth_step]
         with k.otherwise(), k.loop("k", 0, depth) as at:
             to[at * gates * units] = 0
-    return k.source()
+    return k.source(group=1)
 
 
 # -- the steps --------------------------------------------------------------------------------------------------------
