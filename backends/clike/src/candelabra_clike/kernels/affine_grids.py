@@ -16,6 +16,7 @@ from candelabra_clike.language import INDEX, Value, Variable, cast
 from candelabra_clike.language.kernels import KernelBuilder, built
 from candelabra_clike.layouts import is_wide
 from candelabra_clike.source import Source
+from candelabra_clike.templates.index_walker import each_coordinate
 
 GRAIN = 4096
 """Points that a work-item computes on serial devices."""
@@ -39,10 +40,8 @@ def source(d: dtype, rank: int, align_corners: bool, serial: bool, wide: bool) -
     def points(row: Value) -> tuple[list[Variable], list[Variable]]:
         """Declare the coefficients of the points of a row: those of the place along the last dim, and the rest."""
         rest, places = k.variable("rest", row), {}
-        for dim in reversed(range(last)):
-            size = cast(INDEX, sizes[dim])
-            places[dim] = k.let(f"place{dim}", position(dim, rest % size))
-            k.assign(rest, rest // size)
+        for dim, i in each_coordinate(k, rest, [cast(INDEX, size) for size in sizes[:last]], outermost=False):
+            places[dim] = k.let(f"place{dim}", position(dim, i))
         of_map = k.pointer("of_map", theta, theta_at + rest * (rank * columns))
         slopes, origins = [], []
         for i in dims:
