@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from candelabra.errors import IntegerDivisionByZero
+
 if TYPE_CHECKING:
     from candelabra_clike.array import StridedArray
     from candelabra_clike.engine import Engine
@@ -144,3 +146,22 @@ def find_out_of_bounds(indices: Sequence[IndexOperand], wraps: bool) -> tuple[in
             if not (-size if wraps else 0) <= value < size:
                 return value, dim, size
     return None
+
+
+REASONS: Final[dict[str, tuple[type[Exception], str]]] = {
+    "DIVISION_BY_ZERO": (IntegerDivisionByZero, "ZeroDivisionError: integer division or modulo by zero"),
+}
+"""The class and the text of the error of each reason."""
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """The error of an operator that refuses a value for a reason."""
+
+    operator: str
+    reason: str
+
+    def __call__(self, value: int, dim: int, size: int, device: str) -> Exception:
+        """Return the error. A refusal has no index, so the first three arguments are unused."""
+        error, text = REASONS[self.reason]
+        return error(f"{device}: {self.operator!r} failed: {text}")

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import lru_cache
 from math import prod
 from typing import Any
 
-from candelabra.dtypes import FLOATING, dtype, float32, float64, int64
+from candelabra.dtypes import dtype, int64
 
 from candelabra_clike.array import Shape, StridedArray
 from candelabra_clike.device_errors import IndexOutOfBounds
-from candelabra_clike.engine import Engine, Launch
+from candelabra_clike.engine import compiled
 from candelabra_clike.kernels.copies import contiguous
 from candelabra_clike.kernels.indexing import OF_DIM
-from candelabra_clike.kernels.reductions import DtypeSpecialized
+from candelabra_clike.kernels.reductions import of_floating, of_single_and_double
 from candelabra_clike.language import INDEX, cast
 from candelabra_clike.language.kernels import KernelBuilder, built
 from candelabra_clike.layouts import is_wide
@@ -24,11 +22,6 @@ from candelabra_clike.templates.convolutions.window_maxima import WindowForm, so
 GRAIN = 4096
 """Elements that a work-item reads on serial devices."""
 OUTSIDE = IndexOutOfBounds("placed_max_pool", RuntimeError, f"placed_max_pool(): {OF_DIM}")
-
-
-@lru_cache(None)
-def _compiled(engine: Engine, form: WindowForm) -> Launch:
-    return engine.compile(source(form))
 
 
 def _run(
@@ -42,7 +35,7 @@ def _run(
         return out, indices
     arrays = (x, out) if placed is None else (x, out, placed[0])
     wide = is_wide(*arrays) or any((m + 1) * (n + 1) >= 1 << 31 for m, n in zip(output_size, sizes))
-    launch = _compiled(engine, WindowForm(x.dtype, rank, placed is not None, engine.traits.serial, wide))
+    launch = compiled(engine, source, WindowForm(x.dtype, rank, placed is not None, engine.traits.serial, wide))
     rows = out.size // output_size[-1]
     per_item = max(1, min(GRAIN // (elements * output_size[-1]), rows // (4 * engine.traits.compute_units)))
     items = -(-rows // per_item) if engine.traits.serial else out.size
@@ -97,11 +90,6 @@ def starts_source(d: dtype, rank: int, serial: bool, wide: bool) -> Source:
     return k.source(group=1 if serial else None)
 
 
-@lru_cache(None)
-def _compiled_starts(engine: Engine, d: dtype, rank: int, wide: bool) -> Launch:
-    return engine.compile(starts_source(d, rank, engine.traits.serial, wide))
-
-
 def window_starts(samples: StridedArray, sizes: Shape, window: Shape, output_size: Shape) -> Any:
     """The starts of windows in one launch."""
     engine, rank, total = samples.engine, len(sizes), sum(output_size)
@@ -115,20 +103,15 @@ def window_starts(samples: StridedArray, sizes: Shape, window: Shape, output_siz
         last = [n - k for n, k in zip(sizes, window)]
         steps = [each / max(m - 1, 1) for each, m in zip(last, output_size)]
         per_item = max(1, GRAIN // total) if engine.traits.serial else 1
-        _compiled_starts(engine, samples.dtype, rank, is_wide(samples, out))(
+        compiled(engine, starts_source, samples.dtype, rank, engine.traits.serial, is_wide(samples, out))(
             -(-planes // per_item), out.buffer, samples.buffer, samples.offset, planes, per_item, total, *output_size,
             *last, *steps,
         )  # fmt: skip
     return out
 
 
-def _for(function: Callable[..., Any]) -> DtypeSpecialized:
-    return DtypeSpecialized(lambda d: function if d.category == FLOATING else None)
-
-
 KERNELS: dict[str, Any] = {
-    "adaptive_max_pool": _for(adaptive_max_pool),
-    "placed_max_pool": _for(placed_max_pool),
-    # Half types round each step: the body does so.
-    "window_starts": DtypeSpecialized(lambda d: window_starts if d in (float32, float64) else None),
+    "adaptive_max_pool": of_floating(adaptive_max_pool),
+    "placed_max_pool": of_floating(placed_max_pool),
+    "window_starts": of_single_and_double(window_starts),
 }
