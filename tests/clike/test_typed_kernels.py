@@ -170,10 +170,10 @@ def of_copies() -> Iterator[Source]:
             yield packing.source(serial, d, rank, wide)
         yield from (padding.source(serial, d, rank, mode, wide) for mode in padding.ORIGINS)
         for inner in product((1, -1, 2), repeat=2):
-            yield masking.text(serial, d, rank, inner, masking.ALL, wide)
+            yield masking.copy_source(serial, d, rank, inner, masking.ALL, wide)
             if rank > 1:
-                yield masking.text(serial, d, rank, inner, masking.LOWER, wide)
-                yield masking.text(serial, d, rank, inner, masking.UPPER, wide)
+                yield masking.copy_source(serial, d, rank, inner, masking.LOWER, wide)
+                yield masking.copy_source(serial, d, rank, inner, masking.UPPER, wide)
 
 
 def of_alignments() -> Iterator[Source]:

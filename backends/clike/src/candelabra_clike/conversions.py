@@ -1,4 +1,8 @@
-"""Conversions between dtypes, and of Python numbers to arguments of kernels."""
+"""Conversions between dtypes, and of Python numbers to arguments of kernels.
+
+No dialect accepts every type as an argument. Small integers are passed as 32 bits, complex numbers as two floats. A
+Python float out of range becomes an infinity and an integer wraps around, as on the reference device.
+"""
 
 from __future__ import annotations
 

@@ -6,6 +6,9 @@ the library. The next synchronisation reads the buffer if a kernel that can repo
 The error names the operator, the index and the dim. A kernel with several wrong indices reports any one of them, while
 the message names the lowest one if it is negative, otherwise the highest one. Therefore the index arrays of recent
 launches are kept and inspected again.
+
+An elementwise kernel refuses a value by :func:`refuse(condition, reason, value) <candelabra_clike.language.refuse>`.
+The reason is a key of :data:`REASONS`, which has the error.
 """
 
 from __future__ import annotations

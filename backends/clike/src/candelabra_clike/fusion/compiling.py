@@ -1,4 +1,7 @@
-"""Compile a graph for a device of C-like kernels: groups of nodes become fused kernels, the core runs the others."""
+"""Compile a graph for a device of C-like kernels: groups of nodes become fused kernels, the core runs the others.
+
+A fused kernel has a schedule for the strides of its arrays, and is called on strided arrays.
+"""
 
 from __future__ import annotations
 

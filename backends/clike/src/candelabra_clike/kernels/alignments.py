@@ -1,4 +1,9 @@
-"""Connectionist temporal classification: losses, and the probabilities of classes given the labels."""
+"""Connectionist temporal classification: losses, and the probabilities of classes given the labels.
+
+A work-item of a processor follows the recursion of one sequence, that of
+:mod:`candelabra.nn._operators.temporal_classification`. Rows of ``alpha`` and ``beta`` have two entries of -inf before,
+or after, those of the states, so that the loops over states have no cases.
+"""
 
 from __future__ import annotations
 

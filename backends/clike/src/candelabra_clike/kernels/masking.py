@@ -43,7 +43,7 @@ def _copy(out: StridedArray, source: StridedArray, start: int, steps: Shape, par
     inner = tuple(step if step in (1, -1) else 2 for step in (to[-1], of[-1]))
     total, per_item = out.size // sizes[-1], max(1, CHUNK // sizes[-1])
     mask = (1 << (64 if wide else 32)) - 1  # offsets are computed modulo this number, so strides may be negative
-    compiled(engine, text, engine.traits.serial, bits(out.dtype), len(sizes), inner, part, wide)(
+    compiled(engine, copy_source, engine.traits.serial, bits(out.dtype), len(sizes), inner, part, wide)(
         -(-total // per_item) if engine.traits.serial else out.size,
         out.buffer, source.buffer, out.offset, start, total, per_item, shift, *sizes, *to, *[s & mask for s in of],
     )  # fmt: skip
@@ -51,7 +51,7 @@ def _copy(out: StridedArray, source: StridedArray, start: int, steps: Shape, par
 
 
 @built("flip or triangle")
-def text(serial: bool, d: dtype, rank: int, inner: Shape, part: str, wide: bool) -> Source:
+def copy_source(serial: bool, d: dtype, rank: int, inner: Shape, part: str, wide: bool) -> Source:
     """Return the kernel, which copies one row of the last dim at a time. ``inner`` is the last stride of out and source
     if it is 1 or -1, and 2 otherwise.
     """

@@ -1,4 +1,5 @@
 """Random-number kernels: each work-item converts full Philox counters to values, for any launch size.
+Elementwise kernels draw theirs by :class:`Draw`.
 
 Specification: ``docs/notes/0001-random-numbers.md``, section 11.
 """

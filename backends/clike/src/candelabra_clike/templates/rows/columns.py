@@ -1,6 +1,7 @@
-"""Row kernels in tiles for rows whose elements are not adjacent in memory, but those of adjacent rows are: *columns*.
+"""Row kernels for devices whose work-items are lanes, for rows whose elements are not adjacent in memory, but those of
+adjacent rows are: *columns*. Short rows are processed by a lane each.
 
-A group has :data:`ACROSS` adjacent columns, and its warps have different elements of them.
+In tiles a group has :data:`ACROSS` adjacent columns, and its warps have different elements of them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Row kernels over arrays that broadcast together, such as softmax and normalisation in one kernel.
 
-A row consists of the reduced dims, whatever they are and whatever the strides of the operands.
+A row consists of the reduced dims, whatever they are and whatever the strides of the operands. The form of a kernel and
+the division of its work depend on the layout and on the device only, so results are reproducible.
 """
 
 from __future__ import annotations
