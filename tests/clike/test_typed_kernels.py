@@ -36,9 +36,9 @@ from candelabra_clike.kernels import (
     random,
     resampling,
     sorting,
-    window_maxima,
 )
 from candelabra_clike.kernels import grid_sampling as sampling
+from candelabra_clike.kernels import pooling as pools
 from candelabra_clike.kernels.attention import causal_mask_source
 from candelabra_clike.kernels.distances import NORMS, P_NORM
 from candelabra_clike.language import INDEX, ExpressionError, Variable
@@ -152,7 +152,7 @@ def of_bags() -> Iterator[Source]:
 def of_weights() -> Iterator[Source]:
     """Draws by weight, products with banded matrices and their transposes, and windows at random places."""
     for d, rank, serial, wide in product((float32, float64), (2, 3), BOTH, BOTH):
-        yield window_maxima.starts_source(d, rank, serial, wide)
+        yield pools.starts_source(d, rank, serial, wide)
     for d, wide, serial in product((float16, float32, float64), BOTH, BOTH):
         yield multinomial.cumulative_source(d, wide)
         yield multinomial.race_source(d, d is float64 or serial, wide)
