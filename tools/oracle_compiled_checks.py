@@ -58,6 +58,14 @@ class Verdict:
     seconds: float = 0.0
     determined: bool = True
     """Whether values are determined by the arguments and the seed."""
+    counted: dict[str, int] = field(default_factory=dict)
+    """By reason: the last sample that was counted among the breaks, of which several forms may break."""
+
+    def breaks_for(self, reason: str) -> None:
+        """Count a break of the current sample, once for each reason."""
+        if self.counted.get(reason) != self.samples:
+            self.counted[reason] = self.samples
+            self.breaks[reason] = self.breaks.get(reason, 0) + 1
 
     def compared(self, got: Any, due: Any) -> str | None:
         """Count a compiled call, and return how its results differ from those of the eager call."""
@@ -129,7 +137,7 @@ def compare(
     try:
         yield from compiled_differs(fullgraph=True)
     except Broken as broken:
-        verdict.breaks[str(broken)] = verdict.breaks.get(str(broken), 0) + 1
+        verdict.breaks_for(str(broken))
         yield from (f"in segments: {difference}" for difference in compiled_differs())
 
 

@@ -146,7 +146,7 @@ def compiled_steps_differ(
     try:
         yield from compared(fullgraph=True)
     except Broken as broken:
-        verdict.breaks[str(broken)] = verdict.breaks.get(str(broken), 0) + 1
+        verdict.breaks_for(str(broken))
         yield from (f"in segments: {difference}" for difference in compared())
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import datetime
 import textwrap
 from collections import Counter, defaultdict
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from oracle_compiled_checks import Verdict
+if TYPE_CHECKING:
+    from oracle_compiled_checks import Verdict
 
 TITLE: Final = "## Compiled functions"
 DESCRIPTION: Final = """
@@ -48,7 +49,7 @@ def _lines(verdicts: dict[str, list[Verdict]], limits: dict[str, Any]) -> list[s
     reasons: dict[str, list[str]] = defaultdict(list)
     for verdict in (v for group in verdicts.values() for v in group):
         for reason, count in verdict.breaks.items():
-            some = "" if count == _compared(verdict) else " (some samples)"
+            some = "" if count >= verdict.samples else " (some samples)"
             reasons[reason].append(f"`{verdict.name}`{some}")
     if reasons:
         lines += ["", "| what no graph can repeat | in |", "|---|---|"]
@@ -58,11 +59,6 @@ def _lines(verdicts: dict[str, list[Verdict]], limits: dict[str, Any]) -> list[s
         lines += ["", "| differs | first difference |", "|---|---|"]
         lines += [f"| `{v.name}` | `{v.differences[0].replace('|', ' ').replace('`', ' ')[:240]}` |" for v in differing]
     return lines
-
-
-def _compared(verdict: Verdict) -> int:
-    """Return how many breaks a verdict has if each form of each sample breaks."""
-    return max(verdict.samples, sum(verdict.breaks.values()) if len(verdict.breaks) == 1 else verdict.samples)
 
 
 def _totals(verdicts: list[Verdict]) -> str:

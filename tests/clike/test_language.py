@@ -174,3 +174,9 @@ def test_reasons_are_those_of_all_nodes() -> None:
     """A refusal counts wherever it stands in an expression, once for each reason."""
     refused = refuse(M == 0, "DIVISION_BY_ZERO", N)
     assert reasons_in(refused + refused, X) == ("DIVISION_BY_ZERO",)
+
+
+def test_a_cast_to_the_own_type_is_the_value() -> None:
+    """Also that of a complex number, which no cast converts."""
+    assert cast("c64", C) is C
+    assert cast("f32", X) is X

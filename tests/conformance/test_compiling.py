@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import pytest
@@ -27,6 +28,21 @@ def test_the_runner_is_right(operator: str) -> None:
 def test_gradients_of_the_runner_are_right(operator: str, property: str) -> None:
     """Gradients through graphs pass on the reference device: real and complex, in every layout."""
     assert messages(operator, property, level=3) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "property"),
+    [
+        ("from_numpy", "compiled"),
+        *product(
+            ("chunk", "Tensor.addbmm_"),
+            ("compiled", "compiled-gradient", "compiled-backward"),
+        ),
+    ],
+)
+def test_public_callables_are_compiled(name: str, property: str) -> None:
+    """Public callables that are no operators pass: composites, writes, arrays of the host, views of views."""
+    assert messages(name, property, level=3) == []
 
 
 @pytest.mark.parametrize("property", ["compiled-gradient", "compiled-backward"])

@@ -174,16 +174,6 @@ def test_names_that_programs_of_torchscript_import() -> None:
     assert cd.jit._overload_method(double) is double
 
 
-def test_tracing_functions_is_refused() -> None:
-    """``fx.wrap`` returns its argument; tracing raises, and other names do not exist."""
-    assert cd.fx.wrap(double) is double
-    assert cd.fx.wrap("len") == "len"
-    with pytest.raises(NotImplementedError, match=r"candelabra\.fx\.symbolic_trace\(\): candelabra does not trace"):
-        cd.fx.symbolic_trace(double)
-    with pytest.raises(AttributeError, match=r"module 'candelabra\.fx' has no attribute 'nothing'"):
-        _ = cd.fx.nothing
-
-
 def test_many_tensors_as_one() -> None:
     """Programs flatten gradients for one all-reduce, get views of the parts, and group tensors by dtype and size."""
     from candelabra._utils import _flatten_dense_tensors, _take_tensors, _unflatten_dense_tensors

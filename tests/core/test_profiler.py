@@ -116,6 +116,8 @@ def test_trace_is_a_file_of_chrome(tmp_path: Path) -> None:
     assert {"exp"} <= {event["name"] for event in events}
     assert all(event["ph"] == "X" for event in events)
     assert cd.autograd.profiler.profile is profile
+    found.export_chrome_trace(tmp_path / "new" / "trace.json")
+    assert (tmp_path / "new" / "trace.json").exists()
 
 
 def test_failing_operators_are_recorded_and_raise() -> None:

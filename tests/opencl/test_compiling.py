@@ -5,10 +5,12 @@ import logging
 import os
 import re
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import candelabra as cd
+import numpy as np
 import pytest
 from candelabra.errors import BackendError, FallbackWarning, UnsupportedDType, UnsupportedOperator
 from candelabra_clike import OPENCL, Source
@@ -153,6 +155,52 @@ def test_options_follow_source_and_device(engine: OpenCLEngine) -> None:
     options = engine.builder.options(DOUBLED)
     assert set(OPENCL.options) <= set(options)
     assert set(OPENCL.rounding).issubset(options) == engine.traits.exact_division
+
+
+def test_pocl_reads_no_header(engine: OpenCLEngine) -> None:
+    """PoCL's programs declare what they use, since it preprocesses each program; other drivers have faster ways."""
+    on_pocl = engine.builder.driver.startswith(compiling.POCL)
+    assert set(OPENCL.declaring).issubset(engine.builder.options(DOUBLED)) == on_pocl
+
+
+def test_a_program_that_calls_another_function_is_built_with_the_header(
+    engine: OpenCLEngine, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Kernels from elsewhere may call any function of OpenCL C."""
+    source = Source("counted", (writes("out", "i32"), number("n", "u32")), "out[0] = popcount(n);")
+    out = engine.allocate(4)
+    with caplog.at_level(logging.DEBUG, "candelabra.opencl"):
+        engine.compile(source)(1, out, 0b10111)
+    assert int.from_bytes(engine.read(out, 0, 4), "little") == 4
+    assert ("built again with the driver's header" in caplog.text) == engine.builder.driver.startswith(compiling.POCL)
+
+
+TYPES = ("i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64", "f32")
+
+
+@pytest.mark.parametrize("type", ["i32", "i64", "u64", "f32"])
+def test_conversions_of_vectors_are_those_of_the_header(type: str, rng: np.random.Generator) -> None:
+    """They have the same bits: of integers that wrap, of large ones that are rounded, and of fractions."""
+    stores = [
+        f"STORE_X8({to}, (GLOBAL {to}*)(out + {64 * i}), AS_{to.upper()}X8(LOAD_X8({type}, a)));"
+        for i, to in enumerate(TYPES)
+    ]
+    source = Source(f"converted_{type}", (writes("out", "u8"), reads("a", type)), "\n".join(stores), group=1)
+    if type == "f32":
+        values = rng.uniform(0, 100, 8).astype(np.float32)
+    else:
+        values = rng.integers(0, 2**62, 8, np.int64).astype(f"{type[0]}{int(type[1:]) // 8}")
+    found = []
+    for declaring in (OPENCL.declaring, ()):
+        engine = OpenCLBackend("converting").engine(0)
+        engine.builder.dialect = replace(engine.builder.dialect, declaring=declaring)  # type: ignore[misc]
+        out, a = engine.allocate(64 * len(TYPES)), engine.allocate(64)
+        engine.write(out, 0, memoryview(bytes(64 * len(TYPES))))
+        engine.write(a, 0, memoryview(values.tobytes()))
+        engine.compile(source)(1, out, a)
+        found.append(bytes(engine.read(out, 0, 64 * len(TYPES))))
+    assert found[0] == found[1]
+    assert any(found[0])
 
 
 def test_a_failed_build_is_reported_with_the_drivers_output(engine: OpenCLEngine) -> None:

@@ -269,7 +269,7 @@ class profile:
         )
 
     def export_chrome_trace(self, path: str | os.PathLike[str]) -> None:
-        """Write the calls as a trace that Chrome (``chrome://tracing``) and Perfetto show."""
+        """Write the calls as a trace that Chrome (``chrome://tracing``) and Perfetto show. Create its folder."""
         calls = [
             {
                 "ph": "X", "cat": "op", "name": event.name, "pid": os.getpid(), "tid": 0, "ts": event.start,
@@ -277,6 +277,7 @@ class profile:
             }
             for event in sorted(self._events, key=lambda event: event.start)
         ]  # fmt: skip
+        os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
         with open(path, "w", encoding="utf-8") as file:
             json.dump({"traceEvents": calls, "displayTimeUnit": "ms"}, file)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import candelabra as cd
 import pytest
+from candelabra._compile.calling import TracedCall
 
 FACTOR = 2.0
 SETTINGS = {"shift": 1.0, "names": ["a", "b"]}
@@ -157,7 +158,9 @@ def test_recompile_limit() -> None:
     compiled = cd.compile(lambda x, n: x + n)
     for n in range(8):
         compiled(cd.ones(1), n)
-    with pytest.warns(UserWarning, match=r"runs eagerly: it was compiled 8 times; what changes is the shapes, dtypes"):
+    with pytest.warns(
+        UserWarning, match=r"runs eagerly: it was compiled 8 times; what changes is argument 1: 7, which is now 8"
+    ):
         assert compiled(cd.ones(1), 8).item() == 9
     assert compiled(cd.ones(1), 9).item() == 10
     assert compiled(cd.ones(1), 3).item() == 4
@@ -257,7 +260,7 @@ def test_stances_that_forbid_to_compile_again() -> None:
         assert compiled(cd.ones(1)).item() == 2
         assert compiled(cd.ones(1), 2).item() == -1
         with cd.compiler.set_stance("fail_on_recompile"):
-            reason = r"compile\(f\): the stance 'fail_on_recompile' forbids .* the shapes, dtypes or values"
+            reason = r"compile\(f\): the stance 'fail_on_recompile' forbids .* before in argument 0: .*, which is now"
             with pytest.raises(RuntimeError, match=reason):
                 compiled(cd.ones(2))
         assert compiled(cd.ones(2)).tolist() == [0, 0]
@@ -311,6 +314,46 @@ def test_threads(rng: Any) -> None:
     assert found == {i: compiled.function(x).item() for i, x in enumerate(inputs)}
 
 
+def test_threads_that_trace_one_kind_of_call_leave_one_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each traces its first call, with its backward pass; the limit of programs counts kinds of calls."""
+    weight = cd.linspace(-1, 1, 6).reshape(3, 2).requires_grad_()
+
+    class Layer:
+        """An object of the user's."""
+
+        scale = 2
+
+        def __call__(self, x: cd.Tensor) -> cd.Tensor:
+            return (x @ weight * self.scale).sin().exp()
+
+    layer = Layer()
+    ready, run = threading.Barrier(8), TracedCall.run
+
+    def run_together(self: TracedCall, *args: Any) -> Any:
+        ready.wait()  # all threads trace now
+        return run(self, *args)
+
+    compiled = cd.compile(lambda x: layer(x), fullgraph=True)
+    found: list[list[float]] = []
+
+    def work() -> None:
+        (g,) = cd.autograd.grad(compiled(cd.ones(4, 3)).square().sum(), weight)
+        found.append(g.flatten().tolist())
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    with monkeypatch.context() as patch:
+        patch.setattr(TracedCall, "run", run_together)
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    (expected,) = cd.autograd.grad(compiled.function(cd.ones(4, 3)).square().sum(), weight)
+    assert found == [expected.flatten().tolist()] * 8
+    assert len(compiled.programs) == 1
+    compiled(cd.ones(5, 3))
+    assert len(compiled.programs) == 2
+
+
 def test_no_growth() -> None:
     """A function that is compiled again and again leaves nothing behind."""
     import gc
@@ -342,7 +385,7 @@ def test_controls_of_the_compiler() -> None:
     assert cd.compiler.nested_compile_region(scaled) is cd.compiler.nested_compile_region()(scaled) is scaled
     assert not cd.compiler.is_dynamo_compiling()
     assert not cd.compiler.is_exporting()
-    assert cd.compiler.list_backends() == ["candelabra"]
+    assert cd.compiler.list_backends() == ["candelabra", "inductor"]
     cd.compiler.cudagraph_mark_step_begin()
 
 

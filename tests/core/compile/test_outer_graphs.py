@@ -395,3 +395,34 @@ def test_passes_of_threads() -> None:
     for thread in threads:
         thread.join()
     assert found == [[3.0 * (1 + i) ** 2] * 3 for i in range(4)]
+
+
+def test_names_of_pytorch() -> None:
+    """``_dynamo`` has PyTorch's names of compiled passes; a call that breaks counts the graphs between its breaks."""
+    counters = cd._dynamo.utils.counters
+
+    def pieces(x: cd.Tensor) -> cd.Tensor:
+        y = x + 10
+        cd._dynamo.graph_break()
+        y = y + 10
+        cd._dynamo.graph_break()
+        return y.sum()
+
+    x = leaf(1)
+    counters.clear()
+    with pytest.warns(UserWarning, match=r"graph_break\(\) is called"):
+        loss = cd.compile(pieces)(x)
+    assert counters["stats"]["unique_graphs"] == 3
+    counters.clear()
+    with cd._dynamo.compiled_autograd.enable(cd.compile(fullgraph=True)):
+        loss.backward(retain_graph=True)
+    assert counters["stats"]["unique_graphs"] == 1
+    for is_enabled in (True, False):
+        with cd._dynamo.utils.maybe_enable_compiled_autograd(is_enabled):
+            loss.backward(retain_graph=True)
+        assert counters["stats"]["unique_graphs"] == 2
+    with cd.compiler.compiled_autograd(), cd._dynamo.compiled_autograd.disable():
+        loss.backward()
+    assert counters["stats"]["unique_graphs"] == 2
+    assert x.grad is not None
+    assert x.grad.tolist() == [4] * 3

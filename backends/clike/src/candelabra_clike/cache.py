@@ -22,6 +22,8 @@ FORMAT: Final = b"candelabra-program 1\n"
 """The first line of every entry. Another format has another first line, and other keys."""
 VARIABLE: Final = "CANDELABRA_CACHE"
 """The environment variable with the cache folder; ``0`` disables the cache."""
+USED: Final[set[Path]] = set()
+"""The files of caches that this process has read or written."""
 
 
 def cache_folder(backend: str) -> Path:
@@ -112,6 +114,10 @@ class ProgramCache:
             digest.update(b"%d:" % len(content) + content)
         return digest.hexdigest()
 
+    def in_use(self) -> list[Path]:
+        """Return the files of the folder that this process has read or written."""
+        return sorted(path for path in USED if self.folder in path.parents and path.exists())
+
     def read(self, key: str) -> bytes | None:
         """Return the entry of a key, or None if there is no complete one."""
         path = self.path(key)
@@ -124,6 +130,7 @@ class ProgramCache:
             return None
         with suppress(OSError):  # the file system may be for reading only
             os.utime(path)
+        USED.add(path)
         return binary
 
     def write(self, key: str, binary: bytes) -> None:
@@ -132,6 +139,7 @@ class ProgramCache:
         """
         with suppress(OSError):
             write_atomically(self.path(key), FORMAT + hashlib.sha256(binary).digest() + binary)
+            USED.add(self.path(key))
 
     def forget(self, key: str) -> None:
         """Delete an entry that cannot be used."""

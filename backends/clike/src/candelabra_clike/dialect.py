@@ -69,6 +69,8 @@ class Dialect:
     """The compiler options for correctly rounded division and square root, for devices that support them."""
     processor: Sequence[str] = ()
     """The compiler options for devices that are the host's processor."""
+    declaring: Sequence[str] = ()
+    """The options with which Clang reads no header, because the preamble declares the functions that kernels use."""
     warp: int = 1
     """The adjacent work-items of a group that SHUFFLE exchanges values between, or 1 without SHUFFLE."""
     rounds_up: bool = False

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from candelabra.backend import hookimpl
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from candelabra import Tensor
 
 
@@ -21,6 +24,14 @@ class _CudaPlugin:
 
         install()
         return CudaBackend()
+
+    @hookimpl
+    def candelabra_kernel_cache(self) -> tuple[str, Path, Sequence[Path]] | None:
+        """The machine code that is kept from one process to the next."""
+        from candelabra_cuda.compiling import usual_cache
+
+        cache = usual_cache()
+        return ("cuda", cache.folder, cache.in_use()) if cache is not None else None
 
 
 class _RocmPlugin:

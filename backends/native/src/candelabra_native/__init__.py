@@ -7,13 +7,15 @@ and leaves small calls to NumPy, see :mod:`candelabra_native.thresholds`.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from candelabra.backend import Kernel, hookimpl
 from candelabra.errors import DeviceUnavailable
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from candelabra.graph import Graph
 
 
@@ -44,6 +46,14 @@ class _NativePlugin:
         from candelabra_native.launch import memory
 
         return memory(release, reset)
+
+    @hookimpl
+    def candelabra_kernel_cache(self) -> tuple[str, Path, Sequence[Path]] | None:
+        from candelabra_clike.cache import ProgramCache
+
+        from candelabra_native.finding import folder, may_compile
+
+        return ("native", folder(), ProgramCache(folder()).in_use()) if may_compile() else None
 
 
 def why_unavailable() -> str:

@@ -18,7 +18,7 @@ from typing import Final
 
 from candelabra.errors import BackendError
 from candelabra_clike import C, Source
-from candelabra_clike.cache import ProgramCache, temporary_folder
+from candelabra_clike.cache import VARIABLE, ProgramCache, cache_folder, temporary_folder
 from candelabra_clike.library import needed
 
 TARGETS: Final = {
@@ -59,10 +59,36 @@ def _is_clang(command: Sequence[str]) -> bool:
 
 @lru_cache(1)
 def version() -> str:
-    """Return the compiler's version, on which the files of the cache depend. There must be a compiler."""
+    """Return the compiler's version, on which the files of the cache depend. There must be a compiler.
+
+    To start zig takes 0.2 s, so the version of its binary is kept on disk.
+    """
     command = compiler()
     assert command is not None
-    return subprocess.run([*command, "--version"], capture_output=True, text=True, check=True).stdout.splitlines()[0]
+    kept, key = _versions(), _identity(command)
+    found = kept.read(key) if kept is not None and key else None
+    if found is not None:
+        return found.decode()
+    done = subprocess.run([*command, "--version"], capture_output=True, text=True, check=True)
+    shown = done.stdout.splitlines()[0]
+    if kept is not None and key:
+        kept.write(key, shown.encode())
+    return shown
+
+
+def _versions() -> ProgramCache | None:
+    """Return the versions of compilers that were asked before, or None if nothing is kept."""
+    return None if os.environ.get(VARIABLE) == "0" else ProgramCache(cache_folder("native") / "versions")
+
+
+def _identity(command: Sequence[str]) -> str:
+    """Return a key of the file that a command runs, or an empty string if that is not known: it may be a script."""
+    found = importlib.util.find_spec("ziglang") if "ziglang" in command else None
+    binary = Path(found.origin).with_name("zig") if found is not None and found.origin else None
+    if binary is None or not binary.is_file():
+        return ""
+    status = binary.stat()
+    return ProgramCache.key(*command, os.fspath(binary), str(status.st_size), str(status.st_mtime_ns))
 
 
 def unit(sources: Sequence[Source]) -> str:

@@ -7,12 +7,11 @@ import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
 from candelabra_clike import C, Source
-from candelabra_clike.cache import VARIABLE, ProgramCache, cache_folder, temporary_folder
+from candelabra_clike.cache import USED, VARIABLE, ProgramCache, cache_folder, temporary_folder
 
 from candelabra_native import compiling
 from candelabra_native.pack import libraries
@@ -98,10 +97,10 @@ def find(source: Source) -> int:
         compiling.compile_unit([source], processor, file)
     address = libraries.entry_point(file, name)
     assert address is not None
+    USED.add(file)
     return address
 
 
-@lru_cache(1)
 def folder() -> Path:
     """Return the folder of the kernels that this machine compiled with today's compiler."""
     own = temporary_folder("native") if os.environ.get(VARIABLE) == "0" else cache_folder("native")

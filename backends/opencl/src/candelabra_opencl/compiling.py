@@ -20,7 +20,9 @@ from candelabra_clike import Dialect, Source, Traits
 from candelabra_clike.cache import VARIABLE, ProgramCache, cache_folder
 from pyopencl import _cl
 
-CACHING_PLATFORMS: Final = ("Portable Computing Language", "NVIDIA CUDA")
+POCL: Final = "Portable Computing Language"
+"""The platform that compiles with Clang, and preprocesses a program even if it has it in its cache."""
+CACHING_PLATFORMS: Final = (POCL, "NVIDIA CUDA")
 """Platforms whose drivers cache compiled programs on disk."""
 SILENT_SECONDS: Final = 3.0
 """The build time in seconds after which a message is written to a terminal."""
@@ -36,9 +38,12 @@ log: Final = logging.getLogger("candelabra.opencl")
 
 def program_cache(device: Any) -> ProgramCache | None:
     """Return the program cache of a device, or None if its driver has one or caching is disabled."""
-    if device.platform.name.strip() in CACHING_PLATFORMS or os.environ.get(VARIABLE) == "0":
-        return None
-    return ProgramCache(cache_folder("opencl") / "programs")
+    return None if device.platform.name.strip() in CACHING_PLATFORMS else kept_programs()
+
+
+def kept_programs() -> ProgramCache | None:
+    """Return the programs that are kept for drivers without a cache, or None if caching is disabled."""
+    return None if os.environ.get(VARIABLE) == "0" else ProgramCache(cache_folder("opencl") / "programs")
 
 
 class ProgramBuilder:
@@ -67,8 +72,10 @@ class ProgramBuilder:
         """Return the compiler options for a source."""
         exact = () if source.contract else self.dialect.exact_options
         rounding = self.dialect.rounding if self.traits.exact_division else ()
-        processor = self.dialect.processor if self._device.type & cl.device_type.CPU else ()
-        return (*self.dialect.options, *exact, *rounding, *processor, QUIET)
+        on_host = self._device.type & cl.device_type.CPU
+        processor = self.dialect.processor if on_host else ()
+        declaring = self.dialect.declaring if on_host and self._device.platform.name.strip() == POCL else ()
+        return (*self.dialect.options, *exact, *rounding, *processor, *declaring, QUIET)
 
     def program(self, source: Source) -> Any:
         """Return the built program of a source.
@@ -83,7 +90,7 @@ class ProgramBuilder:
             )
         text, options = source.program(self.dialect), " ".join(self.options(source))
         if self.cache is None:
-            return self._from_source(source.name, text, options)
+            return self._with_all_functions(source.name, text, options)
         key = self.key(text, options)
         binary = self.cache.read(key)
         if binary is not None:
@@ -102,6 +109,17 @@ class ProgramBuilder:
             text, options, device.name, device.version, device.driver_version, device.platform.name,
             device.platform.version,
         )  # fmt: skip
+
+    def _with_all_functions(self, name: str, text: str, options: str) -> Any:
+        """Build a program without the driver's header, and with it if the program needs functions declared there."""
+        declaring = f"{' '.join(self.dialect.declaring)} "
+        if declaring in options:
+            try:
+                return self._from_source(name, text, options)
+            except BackendError as error:
+                log.debug("%s: built again with the driver's header: %s", self.device_name, error)
+                options = options.replace(declaring, "")
+        return self._from_source(name, text, options)
 
     def _from_source(self, name: str, text: str, options: str) -> Any:
         start = time.monotonic()

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from candelabra._annotations import TYPE_CHECKING, Any, Final
 from candelabra._autograd.accumulating import accumulate
-from candelabra._autograd.engine import run
+from candelabra._autograd.engine import PassWatcher, run
 from candelabra._autograd.filling import filled_like
 from candelabra._autograd.node import Node
 from candelabra._keys import DEFERRED, DEVICE_SHIFT, FUNCTION_MODE, NO_GRAD, NO_OVERRIDE, state, switch
@@ -46,7 +46,8 @@ def as_tuple(value: Any, argument: str, absent: bool = False) -> tuple[Any, ...]
     return found
 
 
-def _roots(outputs: tuple[Tensor, ...], gradients: tuple[Tensor | None, ...]) -> list[tuple[Node, Any]]:
+def _roots(outputs: tuple[Tensor, ...], gradients: Sequence[Tensor | None]) -> list[tuple[Node, Any]]:
+    """Return the nodes of the outputs, each with its gradient. A list of gradients is emptied."""
     if len(gradients) != len(outputs):
         raise RuntimeError(f"Mismatch in length: got {len(outputs)} outputs and {len(gradients)} gradients for them")
     roots = []
@@ -55,6 +56,8 @@ def _roots(outputs: tuple[Tensor, ...], gradients: tuple[Tensor | None, ...]) ->
         if node is None:
             raise RuntimeError(f"element {number} of tensors does not require grad and does not have a grad_fn")
         roots.append((node, _gradient_for(number, out, g)))
+    if isinstance(gradients, list):
+        gradients.clear()
     return roots
 
 
@@ -166,19 +169,28 @@ def gradients_of(
 
 
 def grad_up_to(
-    outputs: Sequence[Tensor], inputs: Sequence[Tensor], gradients: Sequence[Tensor], create_graph: bool = False
+    outputs: Sequence[Tensor],
+    inputs: Sequence[Tensor],
+    gradients: Sequence[Tensor],
+    create_graph: bool = False,
+    watcher: PassWatcher | None = None,
 ) -> list[Tensor | None]:
-    """Return the gradients of inputs as if these were leaves, although one may depend on another. The graph is kept."""
-    return captured(tuple(outputs), tuple(gradients), tuple(inputs), True, create_graph, ending=True)
+    """Return the gradients of inputs as if these were leaves, although one may depend on another. The graph is kept.
+
+    The first ``gradients`` are removed from a list, so that they live no longer than in :func:`backward`. A ``watcher``
+    sees the nodes that have run, and says what is returned for a gradient.
+    """
+    return captured(tuple(outputs), gradients, tuple(inputs), True, create_graph, True, watcher)
 
 
 def captured(
     outputs: tuple[Tensor, ...],
-    gradients: tuple[Tensor | None, ...],
+    gradients: Sequence[Tensor | None],
     targets: tuple[Tensor, ...],
     keep: bool,
     create_graph: bool,
     ending: bool = False,
+    watcher: PassWatcher | None = None,
 ) -> list[Tensor | None]:
     """Run a backward pass and return the gradients of ``targets``, without accumulating them; None: not reached."""
     captures: dict[Node, list[int]] = {}
@@ -188,18 +200,19 @@ def captured(
             raise RuntimeError("One of the differentiated Tensors does not require grad")
         captures.setdefault(node, []).append(position)
     captured: list[Any] = [None] * len(targets)
-    pass_of(outputs, gradients, keep, create_graph, captures, captured, ending)
+    pass_of(outputs, gradients, keep, create_graph, captures, captured, ending, watcher)
     return captured
 
 
 def pass_of(
     outputs: tuple[Tensor, ...],
-    gradients: tuple[Tensor | None, ...],
+    gradients: Sequence[Tensor | None],
     keep: bool,
     create_graph: bool,
     captures: dict[Node, list[int]] | None = None,
     captured: list[Any] | None = None,
     ending: bool = False,
+    watcher: PassWatcher | None = None,
 ) -> None:
     """Create the first gradients and run the engine, with recording only for ``create_graph``."""
     before = state.bits
@@ -207,6 +220,6 @@ def pass_of(
     bits &= ~DEFERRED
     switch((bits | NO_OVERRIDE) & ~FUNCTION_MODE if in_use or bits & FUNCTION_MODE else bits)
     try:
-        run(_roots(outputs, gradients), keep, create_graph, captures, captured, ending)
+        run(_roots(outputs, gradients), keep, create_graph, captures, captured, ending, watcher)
     finally:
         switch(before)

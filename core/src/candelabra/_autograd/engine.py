@@ -35,6 +35,20 @@ class _Running(threading.local):
 running: Final = _Running()
 
 
+class PassWatcher:
+    """The calls that a pass with ``captures`` makes while it runs."""
+
+    def begins(self) -> None:
+        """Called when the outputs that the pass starts from are not needed any more."""
+
+    def has_run(self, node: Node) -> None:
+        """Called when a node has given the gradients of its inputs."""
+
+    def captured(self, g: Any) -> Any:
+        """Return what the pass stores for the gradient of a target."""
+        return g
+
+
 def run(
     roots: list[tuple[Node, Any]],
     keep_graph: bool,
@@ -42,21 +56,24 @@ def run(
     captures: dict[Node, list[int]] | None = None,
     captured: list[Any] | None = None,
     ending: bool = False,
+    watcher: PassWatcher | None = None,
 ) -> None:
     """Run the backward pass from ``roots``, (node, gradient) pairs, in the caller's mode of recording.
 
     With ``captures``, only the nodes on a path to one of its keys run. The gradients of these keys are stored in
     ``captured`` at the listed positions instead of being accumulated into leaves. With ``ending``, these paths end at
-    the first key: one does not contribute to another.
+    the first key: one does not contribute to another. Then a
+    ``watcher`` may see the nodes that have run, and say what is stored.
     """
     starts: dict[Node, Any] = {}
     for node, g in roots:
         present = starts.get(node)
         starts[node] = g if present is None else present + g
-    one = _Pass(_count(list(starts)), keep_graph, create_graph)
+    one = _Pass(reachable(list(starts)), keep_graph, create_graph)
     if captures is not None:
         assert captured is not None
         one.captures, one.captured, one.wanted = captures, captured, _leading_to(captures, one.pending)
+        one.watcher = watcher
         if ending:
             one.wanted.difference_update(captures)
     if active and (tracer := tracer_here()) is not None:
@@ -68,6 +85,9 @@ def run(
             one.ready.append(node)
             one.arrived.append(g)
     del starts, roots
+    g = None  # it lives no longer than the node that it arrives at
+    if watcher is not None:
+        watcher.begins()
     outer, running.one = running.one, one
     try:
         one.run()
@@ -93,7 +113,7 @@ def after_backward(function: Callable[[], object]) -> bool:
     return True
 
 
-def _count(roots: list[Node]) -> dict[Node, int]:
+def reachable(roots: list[Node]) -> dict[Node, int]:
     """Return, for each reachable node, the number of edges that lead to it from reachable nodes."""
     pending = dict.fromkeys(roots, 0)
     stack = list(pending)
@@ -127,10 +147,10 @@ def _count(roots: list[Node]) -> dict[Node, int]:
     return pending
 
 
-def _leading_to(targets: Iterable[Node], reachable: dict[Node, int]) -> set[Node]:
-    """Return the reachable nodes that must run: those on a path to one of ``targets``."""
+def _leading_to(targets: Iterable[Node], nodes: Iterable[Node]) -> set[Node]:
+    """Return those of the reachable nodes that must run: those on a path to one of ``targets``."""
     incoming: dict[Node, list[Node]] = {}
-    for node in reachable:
+    for node in nodes:
         for edge in node.edges():
             if edge is not None:
                 incoming.setdefault(edge, []).append(node)
@@ -159,6 +179,7 @@ class _Pass:
         "pending",
         "ready",
         "wanted",
+        "watcher",
     )
 
     def __init__(self, pending: dict[Node, int], keep_graph: bool, create_graph: bool) -> None:
@@ -176,6 +197,7 @@ class _Pass:
         self.wanted: set[Node] = set()
         self.notes: dict[object, Any] = {}
         """What hooks keep for the rest of this pass."""
+        self.watcher: PassWatcher | None = None
         self.endings: list[Callable[[], object]] = []
         """What :func:`after_backward` has registered."""
 
@@ -282,7 +304,7 @@ class _Pass:
             g = hooks.on_gradient(g)
         if self.captures is not None:
             for position in self.captures.get(node, ()):
-                self.captured[position] = g
+                self.captured[position] = g if self.watcher is None else self.watcher.captured(g)
             if node not in self.wanted:
                 self.skip(node)
                 return None
@@ -295,6 +317,8 @@ class _Pass:
         results = _run_watched(node, g)
         if not self.keep_graph:
             node.release()
+        if self.watcher is not None:
+            self.watcher.has_run(node)
         return results
 
     def into_port(self, port: Node, g: Any) -> None:

@@ -41,7 +41,7 @@ def _explain(function: CompiledFunction) -> None:
         how = "eagerly" if function.segments is None else "in segments"
         print(f"  other calls run {how}: {function.eager}")
     for number, program in enumerate(function.programs, 1):
-        print(f"  program {number}, {len(program.environment.lines)} guards besides those of the arguments")
+        print(f"  program {number}, {len(program.environment.reasons)} guards besides those of the arguments")
         for graph, run in _graphs(program):
             _show(graph, getattr(run, "graph", None))
 

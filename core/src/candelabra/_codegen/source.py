@@ -48,6 +48,13 @@ def build_once(
     return function
 
 
+def source_of(function: Any) -> str:
+    """Return the text of a generated function; an empty one for others."""
+    code = getattr(function, "__code__", None)
+    file = "" if code is None else code.co_filename
+    return "".join(linecache.getlines(file)) if file.startswith("<candelabra") else ""
+
+
 def _text(name: str, parameters: str, body: Sequence[str]) -> str:
     return f"def {name}({parameters}):\n" + "\n".join("    " + line for line in body) + "\n"
 

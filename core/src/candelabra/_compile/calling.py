@@ -14,6 +14,9 @@ from weakref import WeakSet
 
 from candelabra._annotations import TYPE_CHECKING, Any, Final
 from candelabra._autograd.node import RELEASED
+from candelabra._compile import observing
+from candelabra._compile.backends import CompilerError, GraphCompiler
+from candelabra._compile.config import config
 from candelabra._compile.containers import Containers, classes_in, flattened, is_constant, refill
 from candelabra._compile.differentiation import (
     CompiledNode,
@@ -26,14 +29,11 @@ from candelabra._compile.differentiation import (
     without_hooks,
 )
 from candelabra._compile.environment import Environment, Unguarded, environment_of
-from candelabra._compile.program import MISS, Writer, written_outside
+from candelabra._compile.program import MISS, Writer, same_kind, written_outside
 from candelabra._compile.recording import GradientSet, Recorder, graphs_of
 from candelabra._compile.results import Alias, New, Part, Result, ViewOfResult, hidden_results, results_of
 from candelabra._dispatch import autocasting
 from candelabra._dispatch.levels import active_frames
-from candelabra._graph.compiling import compile_graph
-from candelabra._graph.packing import with_packed_operands
-from candelabra._graph.passes import simplified
 from candelabra._graph.structure import Graph, Memory, Value
 from candelabra._graph.tracing import GraphBreak, tracing
 from candelabra._invalidation import KEEPERS
@@ -76,11 +76,17 @@ KEEPERS.append(forget_programs)
 class Program:
     """What serves one kind of call. ``function`` is generated; ``graphs`` are for those who read them."""
 
-    def __init__(self, function: Callable[..., Any], spec: TreeSpec | None, environment: Environment) -> None:
+    def __init__(
+        self, function: Callable[..., Any], spec: TreeSpec | None, environment: Environment, arguments: list[str]
+    ) -> None:
         self.function = function
         self.spec = spec
         """The structure of the arguments, or None if they are leaves, by position."""
         self.environment = environment
+        self.kind: tuple[list[str], list[Any]] = [], []
+        """What it serves: the guards and the objects that they name."""
+        self.arguments = arguments
+        """The kind of each argument, in the user's terms."""
         self.graphs: list[Graph] = []
         self.runs: list[Callable[..., Any]] = []
         """For each graph the function of the device's compiler."""
@@ -95,16 +101,23 @@ class CompiledFunction:
     """A function that is traced at the first call of each kind, and then runs as compiled graphs.
 
     It returns what the function returns and has its effects on tensors. ``fullgraph``: raise an error for what a graph
-    cannot repeat, instead of running in segments (``candelabra._compile.segments``).
+    cannot repeat, instead of running in segments (``candelabra._compile.segments``). ``compiler`` makes functions of
+    the graphs.
     """
 
-    recompile_limit = 8
-    """The number of programs of the function. More kinds of calls run eagerly."""
+    recompile_limit: int | None = None
+    """The number of programs of the function; None: that of the settings. More kinds of calls run eagerly."""
 
-    def __init__(self, function: Callable[..., Any], fullgraph: bool = False) -> None:
+    is_segment = False
+    """Whether the function is a segment of another one."""
+
+    def __init__(
+        self, function: Callable[..., Any], fullgraph: bool = False, compiler: GraphCompiler | None = None
+    ) -> None:
         update_wrapper(self, function, updated=())
         self.function = function
         self.fullgraph = fullgraph
+        self.compiler = compiler or GraphCompiler()
         self._lock = threading.Lock()
         compiled_functions.add(self)
         self.number = next(_numbers)
@@ -125,7 +138,7 @@ class CompiledFunction:
         name = getattr(self, "__qualname__", "")
         if getattr(sys.modules.get(self.__module__), name, None) is self:
             return name
-        return type(self), (self.function, self.fullgraph)
+        return type(self), (self.function, self.fullgraph, self.compiler)
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         if instance is None:
@@ -149,7 +162,8 @@ class CompiledFunction:
 
     def _failed(self, function: Callable[..., Any], error: Exception, args: tuple[Any, ...]) -> Any:
         """Let the eager function raise the error in the user's terms, if the failed call has changed nothing."""
-        if not any(p.function is function and p.repeatable for p in self.programs):
+        repeatable = any(p.function is function and p.repeatable for p in self.programs)
+        if not repeatable or isinstance(error, CompilerError):
             raise error
         out = self.function(*args)
         warnings.warn(
@@ -178,7 +192,7 @@ class CompiledFunction:
             if "fail_on_recompile" in without_recompiling:
                 raise RuntimeError(
                     f"compile({self._name}): the stance 'fail_on_recompile' forbids to compile it for this call, which "
-                    f"differs from those before in {self._change()}"
+                    f"differs from those before in {self._change(leaves)}"
                 )
             return self.function(*args, **kwargs)
         return self._traced(args, kwargs, leaves, spec)
@@ -193,8 +207,8 @@ class CompiledFunction:
 
     # -- the first call of a kind -------------------------------------------------------------------------------------
     def _traced(self, args: tuple[Any, ...], kwargs: dict[str, Any], leaves: list[Any], spec: TreeSpec) -> Any:
-        if len(self.programs) >= self.recompile_limit:
-            changes = f"it was compiled {self.recompile_limit} times; what changes is {self._change()}"
+        if len(self.programs) >= (self.recompile_limit or config.recompile_limit):
+            changes = f"it was compiled {len(self.programs)} times; what changes is {self._change(leaves)}"
             self._give_up(changes, segments=False)
             return self.function(*args, **kwargs)
         try:
@@ -205,28 +219,43 @@ class CompiledFunction:
         except Unguarded as error:
             self._give_up(f"it depends on {error}")
             return self.function(*args, **kwargs)
+        observing.tracing_begins(self, len(self.programs))
+        if self.programs:
+            observing.recompiles(self, self._change(leaves))
         call, generation = TracedCall(self, environment, leaves, spec, Containers(args, kwargs)), _Generation.number
         out = call.run(args, kwargs)
         if call.recorder.breaks:
+            observing.broken(call.recorder.pieces())
             self._give_up(str(call.recorder.breaks[0]))
             return out
-        changed = environment.failure()
+        changed = call.difference
         if changed is not None:
             self._misses += 1
-            if self._misses >= self.recompile_limit:
+            if self._misses >= (self.recompile_limit or config.recompile_limit):
                 self._give_up(f"each call changes {changed}")
             return out
         program = call.program
         if program is not None and generation == _Generation.number:
-            with self._lock:
+            with self._lock:  # another thread may have traced the same kind of call meanwhile
+                if any(program.spec == p.spec and same_kind(program.kind, p.kind) for p in self.programs):
+                    return out
                 self.programs.append(program)
                 self._plain = tuple(p.function for p in self.programs if p.spec is None)
+            observing.compiled(self, program)
         return out
 
-    def _change(self) -> str:
+    def _change(self, leaves: Sequence[Any]) -> str:
         """Name a difference from the last program, for a call that none serves."""
-        changed = self.programs[-1].environment.failure() if self.programs else "everything: it has no program yet"
-        return changed or "the shapes, dtypes or values of its arguments"
+        if not self.programs:
+            return "everything: it has no program yet"
+        changed = self.programs[-1].environment.failure()
+        if changed is not None:
+            return changed
+        then, now = self.programs[-1].arguments, kinds_of(leaves)
+        for before, after in zip(then, now, strict=False):
+            if before != after:
+                return f"{before}, which is now {after.partition(': ')[2]}"
+        return "the structure of its arguments" if len(then) != len(now) else "the strides or flags of its arguments"
 
     @property
     def title(self) -> str:
@@ -242,18 +271,31 @@ class CompiledFunction:
         """Run further kinds of calls in segments, or eagerly. Warn once."""
         if self.fullgraph:
             raise RuntimeError(f"compile({self._name}, fullgraph=True): {reason}")
+        how = "in segments" if segments else "eagerly"
+        observing.breaks(self, reason, how)
         if self.eager is None:
             self.eager = reason
             if segments:
                 from candelabra._compile.segments import SegmentCache
 
-                self.segments = SegmentCache(self.title)
+                self.segments = SegmentCache(self.title, self.compiler)
             warnings.warn(
-                f"candelabra.compile: {self._name}() runs {'in segments' if segments else 'eagerly'}: {reason}. "
-                "fullgraph=True makes this an error",
+                f"candelabra.compile: {self._name}() runs {how}: {reason}. fullgraph=True makes this an error",
                 UserWarning,
                 stacklevel=5,
             )
+
+
+def kinds_of(leaves: Sequence[Any]) -> list[str]:
+    """Return the kind of each argument as text: dtype and shape of a tensor, the value of a number."""
+    return [f"argument {i}: {_kind(leaf)}" for i, leaf in enumerate(leaves)]
+
+
+def _kind(leaf: Any) -> str:
+    if isinstance(leaf, Tensor):
+        grad = ", requires grad" if leaf._keys & AUTOGRAD else ""
+        return f"{leaf.dtype}, shape {tuple(leaf.shape)}, {leaf.device}{grad}"
+    return repr(leaf) if is_constant(leaf) else f"an object of {type(leaf).__name__}"
 
 
 def _sees_operators(bits: int) -> bool:
@@ -280,6 +322,8 @@ class TracedCall:
         tensors = [*environment.tensors.values(), *(leaf for leaf in leaves if isinstance(leaf, Tensor))]
         self.recorder = Recorder(owner.fullgraph, tensors, environment)
         self.program: Program | None = None
+        self.difference: str | None = None
+        """A dependency that the call has changed, in the user's terms."""
         self.bits = state.bits
         self.values: list[Value | None] = []
         self.varying: set[Value] = set()
@@ -322,8 +366,9 @@ class TracedCall:
                 self.environment.require(holds, where)
             for holds, where in recorder.dependencies:
                 self.environment.require(holds, where)
+            self.difference = self.environment.failure()
             # A generator that the call has imported may have drawn: the next call is traced again.
-            if self.environment.holds() and generators.keys() == drawn.keys():
+            if self.difference is None and generators.keys() == drawn.keys():
                 self.program = self._program(found, shape, results)
         finally:
             if state.bits != bits:
@@ -393,7 +438,8 @@ class TracedCall:
         if made and leads_to((tensors[i] for i in self.graded), made):
             recorder.note_break("the function returns a leaf that it creates, and a tensor that depends on it")
             return
-        self.derivative = trace_backward(recorder, [tensors[i] for i in self.graded], inputs)
+        compiler = self.owner.compiler
+        self.derivative = trace_backward(recorder, [tensors[i] for i in self.graded], inputs, compiler)
         if self.derivative is None and not recorder.breaks:
             recorder.note_break("the backward pass draws random numbers")
 
@@ -432,8 +478,8 @@ class TracedCall:
                 (leaf, recorder.had_gradient[key]) for key, leaf in recorder.leaves.items() if key in guarded
             ])  # fmt: skip
         writer.hooks()
-        simple = [with_packed_operands(simplified(graph), self._is_fixed) for graph in graphs]
-        runs = [compile_graph(graph) for graph in simple]
+        made = [self.owner.compiler(graph, recorder.external, self._is_fixed) for graph in graphs]
+        simple, runs = [graph for graph, _ in made], [run for _, run in made]
         has_effects = any(node.is_ordered for node in recorder.nodes)
         repeatable = not (written or recorder.draws or has_effects or outer.graphs) and len(graphs) == 1
         writer.release_outer_graphs()
@@ -454,9 +500,9 @@ class TracedCall:
         plain = self.spec == tree_flatten((tuple(self.leaves), {}))[1]
         returned = self._returned(writer, leaves, shape)
         function = writer.function(len(self.leaves), returned, self.takes_containers)
-        program = Program(function, None if plain else self.spec, self.environment)
+        program = Program(function, None if plain else self.spec, self.environment, kinds_of(self.leaves))
         program.graphs, program.runs, program.derivative = simple, runs, self.derivative
-        program.repeatable = repeatable
+        program.repeatable, program.kind = repeatable, writer.kind()
         program.takes_containers = self.takes_containers
         return program
 

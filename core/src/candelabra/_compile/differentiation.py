@@ -17,15 +17,15 @@ from weakref import ref
 
 from candelabra._annotations import Any, Final, NamedTuple
 from candelabra._autograd.api import grad_up_to
+from candelabra._autograd.engine import PassWatcher
 from candelabra._autograd.filling import filled_like
 from candelabra._autograd.node import RELEASED, Node, Port, changed
 from candelabra._autograd.structure import Structure
+from candelabra._compile.backends import GraphCompiler
 from candelabra._compile.environment import Environment
 from candelabra._compile.recording import Recorder
+from candelabra._compile.rematerialization import SavedValues, released_values
 from candelabra._dispatch.tracing import tracer_here
-from candelabra._graph.compiling import compile_graph
-from candelabra._graph.packing import with_packed_operands
-from candelabra._graph.passes import simplified
 from candelabra._graph.running import dispatching, on_list
 from candelabra._graph.structure import INPLACE, Graph, Value, mapped
 from candelabra._graph.structure import Node as GraphNode
@@ -125,22 +125,18 @@ def leads_to(outputs: Iterable[Tensor], nodes: Set[Any]) -> bool:
     return False
 
 
-def trace_backward(recorder: Recorder, outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -> Derivative | None:
+def trace_backward(
+    recorder: Recorder, outputs: Sequence[Tensor], inputs: Sequence[Tensor], compiler: GraphCompiler
+) -> Derivative | None:
     """Trace the backward pass from ``outputs`` to ``inputs``, after the call; None if the trace breaks.
 
-    Must be called while the recorder is active.
+    Must be called while the recorder is active. What the graph has saved is released while it is traced.
     """
-    first, earlier = len(recorder.nodes), recorder.payloads.current()
-    drawn = len(recorder.draws)
-    with mode(include=NO_GRAD):
-        ones = [filled_like(t, 1, tuple(t._payload.shape), t.dtype).contiguous() for t in outputs]
-        made = len(recorder.nodes)
-        values = [recorder.value_of(t) for t in ones]  # now, since a kernel may return one of them
-        gradients = grad_up_to(outputs, inputs, ones)
-        # A leaf keeps a gradient that nothing else refers to, so none may show the memory of another value.
-        gradients = [g.clone() if g is not None and g._keys & VIEW else g for g in gradients]
+    first, earlier, drawn = len(recorder.nodes), recorder.payloads.current(), len(recorder.draws)
+    results = tuple([recorder.payloads[t._payload] for t in outputs])
+    made, values, gradients = _traced_gradients(recorder, outputs, inputs)
+    arrived = [None if g is None else g.value for g in gradients]
     first_values = {id(tensor): value for value, tensor in reversed(recorder.external.items())}
-    results = [None if g is None else recorder.value_of(g._fresh()) for g in gradients]
     if recorder.breaks or len(recorder.draws) != drawn or None in values:
         return None
     nodes, forward = recorder.nodes[made:], recorder.nodes[:first]
@@ -149,23 +145,68 @@ def trace_backward(recorder: Recorder, outputs: Sequence[Tensor], inputs: Sequen
         return None
     del recorder.nodes[first:]
     recorder.payloads.restore(earlier)
-    found: list[Any] = list(dict.fromkeys(v for v in results if v is not None))
+    found: list[Any] = list(dict.fromkeys(v for v in arrived if v is not None))
     starts: list[Any] = [v for v in values if v is not None]
     saved, again = cut(forward, nodes, found, starts)
     plain = Graph([*starts, *saved], [*again, *nodes], found)
-    graph = with_packed_operands(simplified(plain))
+    graph, run = compiler(plain, recorder.external)
     constants = tuple([tensor._payload for tensor in graph.captured.values()])
     return Derivative(
-        _with_constants(on_list(compile_graph(graph)), constants), graph, plain,
-        tuple([recorder.payloads[t._payload] for t in outputs]),
+        _with_constants(on_list(run), constants), graph, plain, results,
         tuple([(v.spec.strides, v.spec.offset) for v in starts]),
         tuple(saved),
         tuple([first_values[id(t)] for t in inputs]),
-        tuple([0 if g is None else g._keys & ~(AUTOGRAD | VIEW) for g in gradients]),
-        tuple([-1 if v is None else found.index(v) for v in results]),
+        tuple([0 if g is None else g.keys for g in gradients]),
+        tuple([-1 if v is None else found.index(v) for v in arrived]),
         freed_together(outputs, inputs),
-        *_dependencies((*again, *nodes), starts, saved, results),
+        *_dependencies((*again, *nodes), starts, saved, arrived),
     )  # fmt: skip
+
+
+class _Arrived(NamedTuple):
+    """A gradient of the trace: its value, and the keys of the tensor."""
+
+    value: Value | None
+    keys: int
+
+
+class _TracedPass(PassWatcher):
+    """Keeps nothing of a traced backward pass: no gradients, and not what the nodes that have run had saved."""
+
+    def __init__(self, recorder: Recorder, saved: SavedValues) -> None:
+        self.recorder = recorder
+        self.saved = saved
+
+    def begins(self) -> None:
+        self.saved.release_outputs()
+
+    def has_run(self, node: Node) -> None:
+        self.saved.release(node)
+
+    def captured(self, g: Any) -> Any:
+        if g is None or g._keys & VIEW or g._instance.lazy:
+            return g  # a view is copied when the pass has ended, and perhaps is the last use of its memory then
+        return _Arrived(self.recorder.value_of(g), g._keys & ~AUTOGRAD)
+
+
+def _traced_gradients(
+    recorder: Recorder, outputs: Sequence[Tensor], inputs: Sequence[Tensor]
+) -> tuple[int, list[Value | None], list[_Arrived | None]]:
+    """Trace a backward pass that starts from ones.
+
+    Returns the number of nodes of the trace before the pass, and the values of the ones and of the gradients.
+    """
+    with mode(include=NO_GRAD), released_values(recorder, outputs) as saved:
+        ones = [filled_like(t, 1, tuple(t._payload.shape), t.dtype).contiguous() for t in outputs]
+        made, starts = len(recorder.nodes), [recorder.value_of(t) for t in ones]
+        gradients: list[Any] = grad_up_to(outputs, inputs, ones, watcher=_TracedPass(recorder, saved))
+        for i, g in enumerate(gradients):
+            if g is not None and not isinstance(g, _Arrived):
+                # A leaf keeps a gradient that nothing else refers to, so none may show the memory of another value.
+                own = g.clone() if g._keys & VIEW else g
+                gradients[i] = _Arrived(recorder.value_of(own._fresh()), own._keys & ~(AUTOGRAD | VIEW))
+                del g, own
+    return made, starts, gradients
 
 
 def _make_all_calls(nodes: Sequence[GraphNode], starts: Sequence[Value]) -> bool:
@@ -253,6 +294,8 @@ def freed_together(outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -> tuple
 
 def freed(recorder: Recorder, outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -> list[bool]:
     """Return for each output whether the function has run its backward pass already, so that its graph is freed."""
+    if not recorder.frees_graphs:
+        return [False] * len(outputs)
     found, first, earlier = [], len(recorder.nodes), recorder.payloads.current()
     for output in outputs:
         try:

@@ -4,8 +4,8 @@ The function's closure cells, the globals that its code names, and everything th
 texts by value, containers by length and items, tensors and other objects by identity, the attributes of modules, of the
 user's objects and of their classes. Code of installed packages is not searched.
 
-A guard is a line of Python, ``if d3['training'] is not e3 and differs(d3['training'], e3): return MISS``, so checking
-hundreds of them takes microseconds.
+A guard is a line of Python, ``if d3['training'] is not e3 and differs(d3['training'], e3): return True``. All guards
+are one function, so checking hundreds takes microseconds.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from io import IOBase
 from types import CodeType, FunctionType, MethodType, ModuleType
 
 from candelabra._annotations import Any, Final
+from candelabra._codegen.source import build_once
 from candelabra._device import Instance, device
 from candelabra._layout import layout
 from candelabra._size import Size
@@ -30,6 +31,8 @@ from candelabra.dtypes import dtype
 SCALARS: Final = (
     int, float, bool, str, bytes, complex, type(None), dtype, device, layout, Instance, slice, range, Size
 )  # fmt: skip
+FAILURES: Final = (AttributeError, IndexError, KeyError, TypeError, ValueError)
+"""What a guard may raise when an object is not what it was."""
 LONGEST: Final = 256
 """Containers with more items are guarded by identity and length."""
 MOST: Final = 20_000
@@ -57,7 +60,6 @@ class Environment:
 
     def __init__(self, replaced: frozenset[str] = frozenset()) -> None:
         self.scope: dict[str, Any] = {"differs": differs, "Tensor": Tensor}
-        self.lines: list[str] = []
         self.reasons: list[tuple[str, str]] = []
         """For each guard the expression and what it reads, in the user's terms."""
         self.tensors: dict[int, Tensor] = {}
@@ -67,10 +69,12 @@ class Environment:
         """The tensors that each call reads again, with the expressions: replaced ones, and results of operators."""
         self._captured: list[tuple[str, Tensor, str]] = []
         """The other tensors, with what they were read by, and their names in messages."""
+        self._compiled: tuple[int, Callable[[], bool]] | None = None
+        """The function of the first guards, and their number."""
         self._seen: dict[int, Any] = {}
         self._seen_classes: dict[int, type] = {}
 
-    def states_of_generators(self) -> dict[int, str]:
+    def states_of_generators(self) -> dict[int, Any]:
         """Return the states, by ``id``, of the generators of Python and NumPy that the function may draw from: those
         that were found, and those behind ``random.random()`` and ``numpy.random.rand()``.
         """
@@ -90,27 +94,34 @@ class Environment:
         return name
 
     def _guard(self, failing: str, where: str) -> None:
-        if len(self.lines) >= MOST:
+        if len(self.reasons) >= MOST:
             raise Unguarded(f"more than {MOST} values")
-        self.lines.append(f"if {failing}: return MISS")
         self.reasons.append((failing, where))
 
     def require(self, holds: Callable[[], bool], where: str) -> None:
         """Guard that ``holds()`` returns True."""
         self._guard(f"not {self._name(holds)}()", where)
 
-    def holds(self) -> bool:
-        """Return whether all guards hold now."""
-        return self.failure() is None
+    def changed(self) -> Callable[[], bool]:
+        """Return a function that tells whether a guard fails. It raises one of ``FAILURES`` if an object is another."""
+        if self._compiled is None or self._compiled[0] != len(self.reasons):
+            lines = [f"if {failing}: return True" for failing, _ in self.reasons]
+            function = build_once("changed", "", [*lines, "return False"], self.scope, "guards")
+            self._compiled = len(self.reasons), function
+        return self._compiled[1]
 
     def failure(self) -> str | None:
         """Return what has changed, in the user's terms, or None."""
+        try:
+            if not self.changed()():
+                return None
+        except FAILURES:
+            pass
         for failing, where in self.reasons:
             try:
-                changed = eval(failing, self.scope)
-            except (AttributeError, IndexError, KeyError, ValueError):
-                changed = True
-            if changed:
+                if eval(failing, self.scope):
+                    return where
+            except FAILURES:
                 return where
         return None
 
@@ -120,7 +131,7 @@ class Environment:
         for read, tensor, where in self._captured:
             try:
                 now = eval(read, self.scope)
-            except (AttributeError, IndexError, KeyError, ValueError):
+            except FAILURES:
                 continue
             if now is not tensor and type(now) is type(tensor):
                 found.add(where)
@@ -276,16 +287,26 @@ class Environment:
             self.visit(content, "", where)
 
 
-def _state_of_generator(value: Any) -> str | None:
-    """Return the state of a generator of Python or NumPy, or of the one that a method belongs to; None for others."""
+def _state_of_generator(value: Any) -> Any:
+    """Return the state of a generator of Python or NumPy, or of the one that a method belongs to; None for others.
+
+    States can be compared.
+    """
     if not hasattr(type(value), "__getattr__"):  # whose code might run otherwise
         value = getattr(value, "__self__", value)
     if type(value).__module__ == "random":
-        return repr(value.getstate())
+        return value.getstate()
     if type(value).__module__.startswith("numpy.random"):
         bits = getattr(value, "bit_generator", None) or getattr(value, "_bit_generator", value)
-        return repr(getattr(bits, "state", None))
+        return _comparable(getattr(bits, "state", None))
     return None
+
+
+def _comparable(state: Any) -> Any:
+    """Return the state of a generator of NumPy with bytes for arrays, whose comparison has no truth value."""
+    if isinstance(state, dict):
+        return {name: _comparable(item) for name, item in state.items()}
+    return state.tobytes() if hasattr(state, "tobytes") else state
 
 
 def is_user_code(module: str) -> bool:
@@ -325,4 +346,4 @@ def environment_of(roots: list[tuple[Callable[..., Any], str]], replaced: frozen
     return found
 
 
-__all__ = ["Environment", "Unguarded", "differs", "environment_of", "is_user_code"]
+__all__ = ["FAILURES", "Environment", "Unguarded", "differs", "environment_of", "is_user_code"]

@@ -36,12 +36,12 @@ class OuterGraph:
         self.released: set[int] = set()
         """The numbers of the nodes that the function has released."""
 
-    def match(self) -> Match:
+    def match(self) -> StructureGuard:
         """Return what each call compares with its own graph. It refers to no tensor."""
-        return Match(self.structure, sorted(self.released))
+        return StructureGuard(self.structure, sorted(self.released))
 
 
-class Match:
+class StructureGuard:
     """Compares the graph of a call with the traced one."""
 
     def __init__(self, structure: Structure, released: Sequence[int]) -> None:
@@ -202,4 +202,4 @@ def has_hooks(tensor: Tensor, expected: tuple[int, ...]) -> bool:
     return (() if hooks is None else tuple(map(id, hooks.functions()))) == expected
 
 
-__all__ = ["Match", "OuterGraph", "OuterGraphs", "has_hooks"]
+__all__ = ["StructureGuard", "OuterGraph", "OuterGraphs", "has_hooks"]

@@ -7,11 +7,13 @@ of the environment.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
+from types import MappingProxyType, MethodType
 
 from candelabra._annotations import Any, Final
 from candelabra._codegen.source import build_once, indent
-from candelabra._compile.environment import SCALARS, Environment, differs
+from candelabra._compile.environment import FAILURES, SCALARS, Environment, differs
 from candelabra._compile.outer_graphs import has_hooks
 from candelabra._compile.recording import Advanced, Effect, GradientSet, Recorder, Replaced, Segment
 from candelabra._compile.results import Alias, New, Part, Result, Same, Viewed, ViewOfResult, replay
@@ -26,8 +28,9 @@ from candelabra._tensor import Tensor, new
 
 MISS: Final = object()
 """What a compiled call returns if a guard fails."""
-FAILURES: Final = (AttributeError, IndexError, KeyError, TypeError, ValueError)
-"""What a guard may raise when an object is not what it was."""
+
+BOUND: Final = re.compile(r"\b[go]\d+\b")
+"""The names of objects in the text of guards."""
 
 
 class Writer:
@@ -353,14 +356,36 @@ class Writer:
         self.takes_containers = True
         return f"containers.found[{position}]"
 
+    def kind(self) -> tuple[list[str], list[Any]]:
+        """Return the text of all guards, and the objects that they name: what the program serves."""
+        texts = [*self.guards, *(failing for failing, _ in self.environment.reasons)]
+        names = dict.fromkeys(name for text in texts for name in BOUND.findall(text))
+        scope = {**self.environment.scope, **self.scope}
+        return texts, [scope[name] for name in names if name in scope]
+
     def function(self, count: int, returned: str, takes_containers: bool) -> Callable[..., Any]:
         """Return the function of ``count`` leaves, and of the containers, that returns the expression ``returned``."""
+        self.scope["changed"] = self.environment.changed()
+        guards = [*self.guards, "if changed(): return MISS"]
         lines = [
-            "try:", *indent([*self.guards, *self.environment.lines]), "except FAILURES: return MISS", *self.lines,
+            "try:", *indent(guards), "except FAILURES: return MISS", *self.lines,
             f"return {returned}",
         ]  # fmt: skip
         parameters = [*(f"a{i}" for i in range(count)), *(["containers"] if takes_containers else [])]
         return build_once("compiled", ", ".join(parameters), lines, self.scope, "compiled call")
+
+
+def same_kind(first: tuple[list[str], list[Any]], second: tuple[list[str], list[Any]]) -> bool:
+    """Return whether two programs serve the same calls, as two have that threads traced at the same time."""
+    return first[0] == second[0] and all(map(_same_object, first[1], second[1]))
+
+
+def _same_object(first: Any, second: Any) -> bool:
+    if first is second:
+        return True
+    if isinstance(first, MappingProxyType):  # the attributes of a class, which each look-up wraps in another object
+        return first.keys() == second.keys() and all(first[name] is second[name] for name in first)
+    return isinstance(first, (tuple, MethodType, *SCALARS)) and not differs(first, second)
 
 
 def written_outside(recorder: Recorder) -> list[Value]:
@@ -369,4 +394,4 @@ def written_outside(recorder: Recorder) -> list[Value]:
     return [value for value in recorder.external if value.memory in written]
 
 
-__all__ = ["FAILURES", "MISS", "Writer", "written_outside"]
+__all__ = ["MISS", "Writer", "same_kind", "written_outside"]

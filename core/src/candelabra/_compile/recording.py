@@ -134,6 +134,8 @@ class Recorder(Tracer):
         """The leaf whose gradient a tensor from outside is."""
         self._starts: dict[Value, _Start] = {}
         self.has_backward = False
+        self.frees_graphs = False
+        """Whether the function has run a backward pass that frees its graph."""
         self.observed: dict[str, set[int]] = {"is_leaf": set(), "grad": set()}
         """The ids of the tensors whose attribute the function has read."""
         self.host_numbers: list[HostNumbers] = []
@@ -149,6 +151,7 @@ class Recorder(Tracer):
         """Note a backward pass: the gradients of its leaves have to be watched, and graphs from before the call."""
         if not self.rehearses:
             self.has_backward |= accumulates
+            self.frees_graphs |= not keep_graph
             self.outer.enter(nodes, keep_graph, accumulates)
 
     def makes_leaf(self, node: Any) -> None:

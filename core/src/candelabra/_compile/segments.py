@@ -18,6 +18,7 @@ from types import SimpleNamespace
 from weakref import ref
 
 from candelabra._annotations import Any, Final, NamedTuple
+from candelabra._compile.backends import GraphCompiler
 from candelabra._compile.calling import CompiledFunction
 from candelabra._dispatch.deferring import active_block, run_now
 from candelabra._keys import DEFERRED, RECORDING_MODES, state, switch
@@ -125,8 +126,10 @@ class Replay:
 class CompiledSegment(CompiledFunction):
     """A compiled segment. What its graph cannot repeat runs call by call, without a warning."""
 
-    def __init__(self, replay: Replay, name: str) -> None:
-        super().__init__(replay)
+    is_segment = True
+
+    def __init__(self, replay: Replay, name: str, compiler: GraphCompiler) -> None:
+        super().__init__(replay, compiler=compiler)
         self.name = name
 
     @property
@@ -143,24 +146,28 @@ class CompiledSegment(CompiledFunction):
 class SegmentCache:
     """The compiled segments of one function, by structure."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, compiler: GraphCompiler) -> None:
         self.name = name
+        self.compiler = compiler
         self.compiled: OrderedDict[Any, CompiledSegment] = OrderedDict()
         self._seen: OrderedDict[Any, None] = OrderedDict()
 
     def function(self, structure: Any, make: Callable[[], Replay]) -> Callable[..., list[Tensor]]:
-        """Return the function of a segment: compiled, if the structure occurs not for the first time."""
+        """Return the function of a segment: compiled, if the structure occurs not for the first time.
+
+        A backend of the program gets each segment at its first time.
+        """
         found = self.compiled.get(structure)
         if found is not None:
             self.compiled.move_to_end(structure)
             return found
-        if structure not in self._seen:
+        if structure not in self._seen and not self.compiler.at_once:
             self._seen[structure] = None
             if len(self._seen) > SEEN_LIMIT:
                 self._seen.popitem(last=False)
             return make()
-        del self._seen[structure]
-        found = self.compiled[structure] = CompiledSegment(make(), self.name)
+        self._seen.pop(structure, None)
+        found = self.compiled[structure] = CompiledSegment(make(), self.name, self.compiler)
         if len(self.compiled) > SEGMENT_LIMIT:
             self.compiled.popitem(last=False)
         return found

@@ -96,7 +96,7 @@ class Node:
     when it was traced, a function of payloads, or None. ``where`` is the user's line.
     """
 
-    __slots__ = ("args", "form", "kernel", "op", "results", "where")
+    __slots__ = ("args", "form", "kernel", "op", "operands", "results", "where")
 
     def __init__(
         self,
@@ -109,6 +109,8 @@ class Node:
     ) -> None:
         self.op: Final = op
         self.args: Final = tuple(args)
+        self.operands: Final = tuple(values_in(self.args))
+        """The values among the arguments, in order; one that is used twice stands twice."""
         self.results: Final = tuple(results)
         self.form: Final = form
         self.kernel: Final = kernel
@@ -132,11 +134,6 @@ class Node:
         if isinstance(self.op, Graph):
             return any(node.is_ordered for node in self.op.nodes)
         return self.op.ordered
-
-    @property
-    def operands(self) -> list[Value]:
-        """The values among the arguments, in order; one that is used twice stands twice."""
-        return list(values_in(self.args))
 
     @property
     def written(self) -> list[Memory]:

@@ -19,6 +19,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from itertools import pairwise
 from os.path import basename
 from weakref import ref
 
@@ -44,10 +45,11 @@ class GeneratorDraw(NamedTuple):
 
 
 class Break(NamedTuple):
-    """Something that a graph cannot repeat, and the user's line."""
+    """Something that a graph cannot repeat, the user's line, and the number of nodes that were recorded before it."""
 
     reason: str
     where: str
+    nodes: int = 0
 
     def __str__(self) -> str:
         return f"{self.reason}{f', at {self.where}' if self.where else ''}"
@@ -121,6 +123,8 @@ class Tracer:
         self.nodes: list[Node] = []
         self.breaks: list[Break] = []
         self.draws: list[GeneratorDraw] = []
+        self.drawn: dict[Value, int] = {}
+        """The seeds and offsets that the draws have given."""
         self.external: dict[Value, Tensor] = {}
         """The tensors from outside, arguments and captured ones, in the order in which the trace met them."""
         self.payloads = PayloadValues()
@@ -183,6 +187,7 @@ class Tracer:
         seed, offset = map(RunTimeInt, generator.take(counters))
         seed.value, offset.value = Value(None), Value(None)
         self.draws.append(GeneratorDraw(generator, counters, seed.value, offset.value))
+        self.drawn |= {seed.value: int(seed), offset.value: int(offset)}
         return seed, offset
 
     def meet(self, args: Sequence[Any]) -> None:
@@ -205,10 +210,15 @@ class Tracer:
 
     def note_break(self, reason: str) -> None:
         """Note something that the graph cannot repeat. Raise GraphBreak if the trace is strict."""
-        found = Break(reason, user_line())
+        found = Break(reason, user_line(), len(self.nodes))
         self.breaks.append(found)
         if self.strict:
             raise GraphBreak(f"{found} (fullgraph=True: the whole function must be one graph)")
+
+    def pieces(self) -> list[int]:
+        """Return the numbers of nodes between the breaks, without empty pieces."""
+        ends = [0, *sorted(found.nodes for found in self.breaks), len(self.nodes)]
+        return [last - first for first, last in pairwise(ends) if last > first]
 
     def guard(self, holds: Callable[[], bool], name: str) -> None:
         """Note a condition that each run of the trace must fulfil; ``name`` is what it reads, in messages."""

@@ -33,6 +33,7 @@ EXPORTED: Final[dict[str, str]] = {
     ),
     "candelabra.amp.grad_scaler": "GradScaler",
     "candelabra.compiler": "compile",
+    "candelabra._compile.conditional": "cond",
     "candelabra._switches": (
         "are_deterministic_algorithms_enabled get_deterministic_debug_mode get_float32_matmul_precision "
         "get_num_interop_threads get_num_threads is_deterministic_algorithms_warn_only_enabled "
@@ -63,9 +64,10 @@ EXPORTED: Final[dict[str, str]] = {
     "candelabra._serialization.api": "save load",
     "candelabra._C": "_assert",
     "": (
-        "_C _VF __config__ accelerator amp array_api autograd backend backends compiler distributed dtypes errors fft "
-        "func functional futures fx graph hub jit library linalg masked multiprocessing onnx ops overrides profiler "
-        "random serialization signal sparse special types typing utils version"
+        "_C _VF __config__ _dynamo _higher_order_ops _inductor _logging accelerator amp array_api autograd backend "
+        "backends compiler distributed dtypes errors fft func functional futures fx graph hub jit library linalg "
+        "masked multiprocessing onnx ops overrides profiler random serialization signal sparse special types typing "
+        "utils version"
     ),
 }
 """Module → the names that it exports, ``name=attribute`` if they differ. The empty module name means submodules."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import pluggy
 
 from candelabra._annotations import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from candelabra._graph.structure import Graph
     from candelabra.backend import Backend, Kernel
 
@@ -58,6 +60,15 @@ class PluginHooks:
         first; with ``reset``, count the peak from now on. An implementation may leave out parameters.
         """
         return {}
+
+    @hookspec
+    def candelabra_kernel_cache(self) -> tuple[str, Path, Sequence[Path]] | None:
+        """Return the cache of compiled kernels: a name, the folder, and the files in it that this process has used.
+
+        ``candelabra.compiler.save_cache_artifacts`` reads the files, ``load_cache_artifacts`` adds some. None if
+        nothing is kept. The folder may follow the environment variable ``CANDELABRA_CACHE``.
+        """
+        return None
 
     @hookspec
     def candelabra_operators(self) -> None:

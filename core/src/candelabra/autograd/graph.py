@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
-from candelabra._autograd.engine import _count, running
+from candelabra._autograd.engine import reachable, running
 from candelabra._autograd.hooks import RemovableHandle
 from candelabra._autograd.node import Node, Port
 from candelabra._autograd.saved import (
@@ -39,7 +39,7 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
 
 def nodes_of(*tensors: Tensor) -> list[Node]:
     """Return every node that the tensors depend on."""
-    return list(_count([n for n in (t._fresh()._node for t in tensors) if n is not None]))
+    return list(reachable([n for n in (t._fresh()._node for t in tensors) if n is not None]))
 
 
 class _SeveralHandles(RemovableHandle):

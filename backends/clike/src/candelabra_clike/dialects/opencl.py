@@ -59,9 +59,43 @@ typedef uint16 CACHE_LINE;
 #endif
 """
 
+# Clang's header declares all functions of OpenCL C in 18,500 lines, and takes most of the time of a small program. The
+# macro that guards it against a second inclusion leaves it out; these are the functions that kernels use.
+_DECLARATIONS = """
+#ifdef DECLARES_FUNCTIONS
+#define DECLARED __attribute__((overloadable))
+#define PURE DECLARED __attribute__((const))
+size_t PURE get_global_id(uint); size_t PURE get_global_size(uint); size_t PURE get_local_size(uint);
+size_t PURE get_local_id(uint); size_t PURE get_group_id(uint);
+void DECLARED __attribute__((convergent)) barrier(cl_mem_fence_flags);
+uint DECLARED atomic_cmpxchg(volatile __global uint*, uint, uint);
+uint DECLARED atomic_add(volatile __global uint*, uint);
+ulong PURE mul_hi(ulong, ulong);
+float PURE sqrt(float); float PURE fma(float, float, float);
+#define CONVERT(v, type) __builtin_convertvector(v, type)
+#define convert_char8(v) CONVERT(v, char8)
+#define convert_uchar8(v) CONVERT(v, uchar8)
+#define convert_short8(v) CONVERT(v, short8)
+#define convert_ushort8(v) CONVERT(v, ushort8)
+#define convert_int8(v) CONVERT(v, int8)
+#define convert_uint8(v) CONVERT(v, uint8)
+#define convert_long8(v) CONVERT(v, long8)
+#define convert_ulong8(v) CONVERT(v, ulong8)
+#define convert_float8(v) CONVERT(v, float8)
+#endif
+"""
+
+_DECLARATIONS_FLOAT64 = """
+#ifdef DECLARES_FUNCTIONS
+double PURE sqrt(double); double PURE fma(double, double, double);
+#define convert_double8(v) CONVERT(v, double8)
+#endif
+"""
+
 OPENCL = Dialect(
     "OpenCL C",
-    """
+    _DECLARATIONS
+    + """
 typedef char i8; typedef short i16; typedef int i32; typedef long i64;
 typedef uchar u8; typedef ushort u16; typedef uint u32; typedef ulong u64;
 typedef float f32; typedef float2 c64;
@@ -114,7 +148,8 @@ typedef float f32; typedef float2 c64;
 """
     + _IDS
     + _VECTORS,
-    """
+    _DECLARATIONS_FLOAT64
+    + """
 typedef double f64; typedef double2 c128;
 VECTOR(f64, double)
 typedef double4 f64x4; typedef double4 __attribute__((aligned(sizeof(double)))) f64x4_at;
@@ -131,4 +166,5 @@ typedef double4 f64x4; typedef double4 __attribute__((aligned(sizeof(double)))) 
     options=("-cl-std=CL1.2",),
     rounding=("-cl-fp32-correctly-rounded-divide-sqrt",),
     processor=("-DPROCESSOR",),
+    declaring=("-DDECLARES_FUNCTIONS", "-D_OPENCL_H_"),
 )

@@ -1,14 +1,13 @@
-"""Sums, products, quotients and related operators, losses of a difference, and parts of complex numbers."""
+"""Sums, products, quotients and related operators."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import pi
 
 from candelabra.dtypes import bfloat16, float16
 
 from candelabra_clike.expressions import Entry
-from candelabra_clike.language import Value, call, cast, constant, pair, refuse, round_to, select, wrapping
+from candelabra_clike.language import Value, call, cast, refuse, round_to, select, wrapping
 
 
 # Integers wrap around. Signed overflow is undefined in C, so they are computed as unsigned ones.
@@ -111,14 +110,4 @@ EXPRESSIONS: dict[str, Entry] = {
         "complex": lambda a, b, c, value: a + call("divide", call("scale", b, value), c),
     },
     "lerp": {"float": _lerp, "complex": _complex_lerp},
-    "scale_about": {"float": lambda a, b, c, d: (a - b) * c + d},
-    "huber": {"float": lambda a, b, curve, width, slope: call("huber", a - b, curve, width, slope)},
-    "huber_backward": {
-        "float": lambda a, b, c, curve, width: a * (call("clamp", b - c, -width, width) * (2 * curve)),
-    },
-    "conj_physical": {"complex": lambda a: pair(a.real, -a.imag), "any": lambda a: a},
-    "angle": {
-        "float": lambda a: select(a != a, a, select(a < 0, pi, constant(a.type, 0))),
-        "complex": lambda a: call("atan2", a.imag, a.real),
-    },
 }  # fmt: skip

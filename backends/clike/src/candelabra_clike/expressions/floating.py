@@ -1,4 +1,4 @@
-"""Rounding to integers or to decimals, signs, classes of floating-point numbers, and their neighbours."""
+"""Classification, signs and adjacent floating-point numbers, and the sign and absolute value of other numbers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from math import inf
 
 from candelabra.dtypes import bfloat16, dtype, finfo, float16, float32, float64
 
-from candelabra_clike.expressions import Entry, Expression, function_of_one
+from candelabra_clike.expressions import Entry, Expression
 from candelabra_clike.language import Value, bits, call, cast, pair, select, wrapping
 
 
@@ -40,26 +40,6 @@ def _sign(a: Value) -> Value:
 
 def _for_kinds(real: Expression, complex: Expression, integer: int) -> Entry:
     return {"float": real, "complex": complex, **dict.fromkeys(("integer", "bool"), lambda: integer)}
-
-
-def _to_decimals(largest: float) -> Expression:
-    """Return the expression that rounds to decimals by scaling in the value type, like the reference."""
-
-    def expression(a: Value, decimals: int) -> Value:
-        if decimals == 0:
-            return call("round", a)
-        power = 10.0 ** min(abs(decimals), 308)
-        scale = power if power <= largest else inf
-        return call("round", a * scale) / scale if decimals > 0 else call("round", a / scale) * scale
-
-    return expression
-
-
-def _of_integers(a: Value, decimals: int) -> Value:
-    """Return the expression for integers. Raises ``TypeError`` for decimals, which they do not have."""
-    if decimals:
-        raise TypeError("integers have no decimals")
-    return a
 
 
 EXPRESSIONS: dict[str, Entry] = {
@@ -108,13 +88,6 @@ EXPRESSIONS: dict[str, Entry] = {
         "c64": _nan_to_num(float32),
         "c128": _nan_to_num(float64),
         "any": lambda a: a,
-    },
-    **{name: {"float": function_of_one(name), "integer": lambda a: a} for name in ("floor", "ceil", "trunc")},
-    "frac": {"float": lambda a: a - call("trunc", a)},
-    "round": {
-        "f32": _to_decimals(finfo(float32).max),
-        "f64": _to_decimals(finfo(float64).max),
-        "integer": _of_integers,
     },
 }
 EXPRESSIONS["sgn"] = {**EXPRESSIONS["sign"], "complex": lambda a: call("sgn", a)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from candelabra import unsqueeze
+from candelabra import is_autocast_enabled, unsqueeze
 from candelabra.dtypes import DTYPE_MASK
 from candelabra.library import public, record, shape_of
 from candelabra.nn._functional.sizes import Ints, Sizes, per_dim
@@ -47,10 +47,10 @@ def _fitting(
             f"Expected {rank + 2}-dimensional weight for {rank + 2}-dimensional input {list(input.shape)}, but got "
             f"weight of size {list(weight.shape)} instead"
         )
-    if (input._keys ^ weight._keys) & DTYPE_MASK:
+    if (input._keys ^ weight._keys) & DTYPE_MASK and not _is_cast(input, weight):
         raise _mixed(input, "weight", weight)
     if bias is not None:
-        if (input._keys ^ bias._keys) & DTYPE_MASK:
+        if (input._keys ^ bias._keys) & DTYPE_MASK and not _is_cast(input, bias):
             raise _mixed(input, "bias", bias)
         if bias._payload.shape != (channels,):
             raise RuntimeError(
@@ -58,6 +58,12 @@ def _fitting(
                 f"elements, but got bias of size {list(bias.shape)} instead"
             )
     return input, batched
+
+
+def _is_cast(input: Tensor, other: Tensor) -> bool:
+    """Return whether autocast gives two tensors of different floating dtypes one dtype."""
+    floating = input.is_floating_point() and other.is_floating_point()
+    return floating and is_autocast_enabled(input.device.type)
 
 
 def _mixed(input: Tensor, name: str, other: Tensor) -> RuntimeError:

@@ -41,9 +41,9 @@ def check_starts(starts: Tensor, count: int) -> None:
     if not starts.shape[0]:
         return
     if is_compiling():  # nodes of the graph
-        last = starts[-1]
+        last_start = starts[-1]
         raise_if_nonzero(starts[0], WRONG_START, RuntimeError)
-        raise_if_nonzero(last * (last > count), WRONG_END.replace("{count}", str(count)), RuntimeError)
+        raise_if_nonzero(last_start * (last_start > count), WRONG_END.replace("{count}", str(count)), RuntimeError)
         return
     first, last = int(starts[0].item()), int(starts[-1].item())
     if first:

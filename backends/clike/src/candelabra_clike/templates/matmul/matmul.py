@@ -19,7 +19,7 @@ from candelabra_clike.templates.matmul.micro_kernel import FETCHING_ROWS, MicroT
 from candelabra_clike.templates.matmul.packing import StridedRows, pack_panels
 from candelabra_clike.types import CTYPES
 
-BLOCK_ROWS = 384
+BLOCK_ROWS = 512
 """Rows of a work-item's block. With the depth of the panel, they fit in the second-level cache."""
 TILE_ROWS = {16: (4, 6), 32: (4, 8, 13)}
 """The rows of a tile, by the number of registers: two registers of sums each, and a few for the operands. 64 channels
