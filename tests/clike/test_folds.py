@@ -2,8 +2,7 @@
 
 import pytest
 from candelabra.dtypes import ALL, BY_NAME, dtype
-from candelabra_clike.kernels.arg_reductions import arg_reduction
-from candelabra_clike.kernels.reductions import KERNELS, extreme, reduction_for
+from candelabra_clike.kernels.reductions import KERNELS, arg_reduction, extreme, reduction_for
 from candelabra_clike.language import (
     ExpressionError,
     Value,
@@ -16,7 +15,7 @@ from candelabra_clike.language import (
     select,
     text,
 )
-from candelabra_clike.templates.reductions.arg_source import ArgReductionSourceBuilder
+from candelabra_clike.templates.reductions.arg_reduction import ArgReductionSourceBuilder
 from candelabra_clike.templates.reductions.fold import TypedFold, is_vector_fold
 from candelabra_clike.types import CTYPES
 

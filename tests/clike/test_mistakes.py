@@ -4,10 +4,10 @@ from collections.abc import Callable
 
 import pytest
 from candelabra.dtypes import float32, float64, int32
+from candelabra_clike.kernels.tangents import ElementwiseSeveral
 from candelabra_clike.language import ExpressionError, cast, select
 from candelabra_clike.language.kernels import KernelBuilder
 from candelabra_clike.templates.elementwise.elementwise import Elementwise
-from candelabra_clike.templates.elementwise.several import ElementwiseSeveral
 from candelabra_clike.templates.indexing.scatter import ScatterRule
 from candelabra_clike.templates.pairs import PairGradient
 from candelabra_clike.templates.random_numbers import HALVES, RandomKernel, Values

@@ -13,9 +13,9 @@ import candelabra as cd
 import pytest
 from candelabra.library import open_device
 from candelabra_clike import StridedArray, kernels, tables
+from candelabra_clike.device_errors import REASONS
 from candelabra_clike.language import refuse
 from candelabra_clike.layouts import broadcast
-from candelabra_clike.refusals import REASONS
 from candelabra_clike.templates.elementwise import loops
 from candelabra_clike.templates.elementwise.elementwise import Elementwise
 from candelabra_opencl.backend import OpenCLBackend

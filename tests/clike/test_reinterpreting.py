@@ -6,7 +6,7 @@ import candelabra as cd
 import pytest
 from candelabra.library import open_device
 from candelabra_clike import StridedArray
-from candelabra_clike.kernels.reinterpreting import view_dtype
+from candelabra_clike.kernels.copies import view_dtype
 from candelabra_opencl.backend import OpenCLBackend
 
 

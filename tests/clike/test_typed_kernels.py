@@ -24,27 +24,30 @@ from candelabra.dtypes import (
 )
 from candelabra_clike import CUDA, OPENCL, C, Source
 from candelabra_clike.kernels import (
-    affine_grids,
+    alignments,
     class_losses,
-    gamma_numbers,
+    creation,
     label_margins,
+    masking,
     multinomial,
     optimizers,
     padding,
     pairs,
     random,
     resampling,
-    window_maxima,
+    sorting,
 )
+from candelabra_clike.kernels import grid_sampling as sampling
+from candelabra_clike.kernels import pooling as pools
 from candelabra_clike.kernels.attention import causal_mask_source
 from candelabra_clike.kernels.distances import NORMS, P_NORM
 from candelabra_clike.language import INDEX, ExpressionError, Variable
 from candelabra_clike.language.kernels import KernelBuilder
-from candelabra_clike.templates import alignments, attention, bags, gate_steps, grid_sampling, recurrences
+from candelabra_clike.templates import attention, bags, gate_steps, grid_sampling, recurrences
 from candelabra_clike.templates.convolutions import gathering, pooling, scatter_planes
 from candelabra_clike.templates.convolutions import window_maxima as windows
-from candelabra_clike.templates.copies import flip_triangle, packing
-from candelabra_clike.templates.indexing import argsort, compaction, gather, index_check, scatter, selection, triangles
+from candelabra_clike.templates.copies import packing
+from candelabra_clike.templates.indexing import argsort, gather, index_arrays, scatter
 from candelabra_clike.templates.indexing.scatter import ScatterForm, ScatterRule
 from candelabra_clike.templates.matmul import dot
 from candelabra_clike.templates.matmul.matmul import TILE_ROWS, micro_tile_for
@@ -73,7 +76,7 @@ def of_class_losses() -> Iterator[Source]:
 def of_grids() -> Iterator[Source]:
     """Every mode and padding of grid sampling, and grids of affine maps."""
     for d, rank, corners, serial in product((float32, float64), (2, 3), BOTH, BOTH):
-        yield affine_grids.source(d, rank, corners, serial, wide=rank == 3)
+        yield sampling.affine_source(d, rank, corners, serial, wide=rank == 3)
     for d, rank, mode, border, serial in product((float16, float64), (2, 3), range(3), range(3), BOTH):
         if mode != grid_sampling.CUBIC or (rank == 2 and d is float16):
             corners = border == grid_sampling.REFLECTION or serial
@@ -87,13 +90,15 @@ def of_grids() -> Iterator[Source]:
 
 def of_sorting() -> Iterator[Source]:
     """Sorting, selection of the smallest keys, and binary search."""
-    for source, key, wide in product(argsort.SOURCES.values(), KEYS, BOTH):
-        yield source(key, int(key[1:]) // 8, wide)
+    every = (argsort.insertion, argsort.digits, argsort.scatter_digits, argsort.runs, argsort.merging)
+    for key, wide in product(KEYS, BOTH):
+        yield argsort.radix(key, int(key[1:]) // 8, wide)
+        yield from (source(key, wide) for source in every)
     for key, fresh, wide in product(KEYS, BOTH, BOTH):
-        yield selection.selection_source(key, fresh, wide)
+        yield sorting.selection_source(key, fresh, wide)
     for d, wide in product(ALL, BOTH):
         if not d.is_complex:
-            yield selection.search_source(d, wide)
+            yield sorting.search_source(d, wide)
 
 
 def of_gathering() -> Iterator[Source]:
@@ -102,7 +107,7 @@ def of_gathering() -> Iterator[Source]:
         for rank in (1, 3):
             yield gather.text(True, d, rank, inner, wraps, wide)
             yield gather.text(False, d, rank, inner, wraps, wide, 2 if inner == (1, 1, 0) else 1)
-    yield index_check.source()
+    yield index_arrays.bounds_source()
 
 
 def rule_of(d: dtype) -> ScatterRule:
@@ -128,11 +133,11 @@ def of_scattering() -> Iterator[Source]:
 def of_compaction() -> Iterator[Source]:
     """The elements and the indices that a mask selects, and the indices of triangles."""
     for wide in BOTH:
-        yield compaction.count_source(wide)
+        yield masking.count_source(wide)
         for output, rank in product(("values", "indices"), range(4)):
-            yield compaction.write_source(output, uint8, rank, wide)
+            yield masking.write_source(output, uint8, rank, wide)
         for d, upper, serial in product((int32, int64), BOTH, BOTH):
-            yield triangles.source(d, upper, serial, wide)
+            yield creation.triangle_source(d, upper, serial, wide)
 
 
 def of_bags() -> Iterator[Source]:
@@ -147,7 +152,7 @@ def of_bags() -> Iterator[Source]:
 def of_weights() -> Iterator[Source]:
     """Draws by weight, products with banded matrices and their transposes, and windows at random places."""
     for d, rank, serial, wide in product((float32, float64), (2, 3), BOTH, BOTH):
-        yield window_maxima.starts_source(d, rank, serial, wide)
+        yield pools.starts_source(d, rank, serial, wide)
     for d, wide, serial in product((float16, float32, float64), BOTH, BOTH):
         yield multinomial.cumulative_source(d, wide)
         yield multinomial.race_source(d, d is float64 or serial, wide)
@@ -165,10 +170,10 @@ def of_copies() -> Iterator[Source]:
             yield packing.source(serial, d, rank, wide)
         yield from (padding.source(serial, d, rank, mode, wide) for mode in padding.ORIGINS)
         for inner in product((1, -1, 2), repeat=2):
-            yield flip_triangle.source(serial, d, rank, inner, flip_triangle.ALL, wide)
+            yield masking.copy_source(serial, d, rank, inner, masking.ALL, wide)
             if rank > 1:
-                yield flip_triangle.source(serial, d, rank, inner, flip_triangle.LOWER, wide)
-                yield flip_triangle.source(serial, d, rank, inner, flip_triangle.UPPER, wide)
+                yield masking.copy_source(serial, d, rank, inner, masking.LOWER, wide)
+                yield masking.copy_source(serial, d, rank, inner, masking.UPPER, wide)
 
 
 def of_alignments() -> Iterator[Source]:
@@ -219,7 +224,7 @@ def of_random_numbers() -> Iterator[Source]:
         for d in FLOATS:
             kernels += [random.exponential(d, narrow), random.bernoulli_each(d)]
         kernels += [random.integers(d, narrow) for d in ALL if d.category <= INTEGER]
-        kernels += [gamma_numbers.log_gamma(d) for d in FLOATS if d is not float64]
+        kernels += [random.log_gamma(d) for d in FLOATS if d is not float64]
         yield from (kernel.source(serial, wide) for kernel in kernels)
 
 

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from candelabra_clike import Engine
 from candelabra_clike.kernels.convolution import ConvGeometry, conv, conv_input, conv_weight
-from candelabra_clike.kernels.linear import linear
-from candelabra_clike.kernels.matmul import matmul
+from candelabra_clike.kernels.matmul import linear, matmul
 from candelabra_clike.templates.matmul.matmul import blocks, micro_tile_for
 from candelabra_clike.templates.matmul.micro_kernel import MicroTile
 from candelabra_native.arrays import payload, strided

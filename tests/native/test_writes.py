@@ -9,7 +9,7 @@ import candelabra as cd
 import numpy as np
 import pytest
 from candelabra import library
-from candelabra_clike.templates.indexing.index_check import CHUNK, is_in_bounds
+from candelabra_clike.templates.indexing.index_arrays import CHUNK, is_in_bounds
 from candelabra_native.arrays import strided
 from candelabra_native.engine import ENGINE
 

@@ -11,7 +11,7 @@ import pytest
 from candelabra.dtypes import uint32
 from candelabra.library import open_device
 from candelabra_clike import Engine, StridedArray
-from candelabra_clike.kernels import concatenation, indexing, masking, scattering
+from candelabra_clike.kernels import copies, indexing, masking, scattering
 from candelabra_clike.templates.indexing import gather, scatter
 from candelabra_clike.templates.indexing.index_arrays import IndexedDim
 from candelabra_opencl.backend import OpenCLBackend
@@ -209,7 +209,7 @@ def test_kernels_refuse_invalid_arguments(engine: Engine) -> None:
     with pytest.raises(IndexError, match="index out of bounds: an indexed dim is empty"):
         scattering.scatter_add(empty(0), 0, index, empty(2))
     with pytest.raises(ValueError, match=r"cat\(\) expects equal sizes except along dim"):
-        concatenation.cat([empty(2, 2), empty(3, 3)], 0)
+        copies.cat([empty(2, 2), empty(3, 3)], 0)
     with pytest.raises(ValueError, match="a triangle needs at least 2 dims, got shape"):
         masking.KERNELS["tril"](empty(3), 0)
 

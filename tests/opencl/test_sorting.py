@@ -6,7 +6,7 @@ import candelabra as cd
 import numpy as np
 import pytest
 from candelabra_clike import Engine
-from candelabra_clike.kernels import searching
+from candelabra_clike.kernels import sorting
 
 LENGTHS = (0, 1, 5, 33, 1000, 40_000)
 """Empty, one element, insertion sort, one element more than that, a row per work-item, a row in blocks."""
@@ -116,6 +116,6 @@ def test_kernels_refuse_invalid_arguments(engine: Engine) -> None:
     """The core checks such calls first; a direct call of the kernel raises a specific error."""
     x = engine.empty((3, 4), cd.float32)
     with pytest.raises(ValueError, match=r"topk\(\) expects k in 0 to"):
-        searching.topk(x, 5, 1, True, True)
+        sorting.topk(x, 5, 1, True, True)
     with pytest.raises(ValueError, match=r"batches of shapes .* do not match"):
-        searching.sorted_place(x, engine.empty((2, 4), cd.float32), False)
+        sorting.sorted_place(x, engine.empty((2, 4), cd.float32), False)

@@ -6,6 +6,9 @@ the library. The next synchronisation reads the buffer if a kernel that can repo
 The error names the operator, the index and the dim. A kernel with several wrong indices reports any one of them, while
 the message names the lowest one if it is negative, otherwise the highest one. Therefore the index arrays of recent
 launches are kept and inspected again.
+
+An elementwise kernel refuses a value by :func:`refuse(condition, reason, value) <candelabra_clike.language.refuse>`.
+The reason is a key of :data:`REASONS`, which has the error.
 """
 
 from __future__ import annotations
@@ -16,6 +19,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from candelabra.errors import IntegerDivisionByZero
 
 if TYPE_CHECKING:
     from candelabra_clike.array import StridedArray
@@ -144,3 +149,22 @@ def find_out_of_bounds(indices: Sequence[IndexOperand], wraps: bool) -> tuple[in
             if not (-size if wraps else 0) <= value < size:
                 return value, dim, size
     return None
+
+
+REASONS: Final[dict[str, tuple[type[Exception], str]]] = {
+    "DIVISION_BY_ZERO": (IntegerDivisionByZero, "ZeroDivisionError: integer division or modulo by zero"),
+}
+"""The class and the text of the error of each reason."""
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """The error of an operator that refuses a value for a reason."""
+
+    operator: str
+    reason: str
+
+    def __call__(self, value: int, dim: int, size: int, device: str) -> Exception:
+        """Return the error. A refusal has no index, so the first three arguments are unused."""
+        error, text = REASONS[self.reason]
+        return error(f"{device}: {self.operator!r} failed: {text}")

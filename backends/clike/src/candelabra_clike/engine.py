@@ -6,7 +6,7 @@ An :class:`Engine` is one device. The kernels of :mod:`candelabra_clike.kernels`
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
@@ -139,6 +139,12 @@ class Engine(ABC):
         out.size = size
         out.contiguous = True
         return out
+
+
+@lru_cache(None)
+def compiled(engine: Engine, source: Callable[..., Source], *form: Any) -> Launch:
+    """Return the kernel with the source ``source(*form)``, which is compiled at the first call."""
+    return engine.compile(source(*form))
 
 
 @lru_cache(4096)

@@ -59,6 +59,11 @@ def collapsed(shape: Shape, strides: tuple[Shape, ...]) -> tuple[Shape, tuple[Sh
     return tuple(sizes), tuple(map(tuple, rows))
 
 
+def collapsed_dims(shape: Shape, strides: Sequence[Shape], dims: Sequence[int]) -> tuple[Shape, tuple[Shape, ...]]:
+    """Return the sizes and strides of some dims in an order, merged as by :func:`collapsed`."""
+    return collapsed(tuple([shape[d] for d in dims]), tuple([tuple([row[d] for d in dims]) for row in strides]))
+
+
 def check_dims(shape: Shape, dims: Shape | None) -> None:
     """Raise ``IndexError`` unless each of ``dims`` counts from the front, as kernels expect it: another one would
     address memory outside the arrays. Plans call it, so that each layout is checked once.

@@ -18,7 +18,7 @@ from candelabra.graph import Value as Tensor
 
 from candelabra_clike.array import StridedArray
 from candelabra_clike.engine import Engine
-from candelabra_clike.fusion.kernels import FusedKernel
+from candelabra_clike.fusion.compiling import FusedKernel
 from candelabra_clike.source import Source
 
 

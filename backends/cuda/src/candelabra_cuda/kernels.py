@@ -9,7 +9,8 @@ from typing import Any
 
 import candelabra_arrayapi
 from candelabra_clike import convolution_products
-from candelabra_clike.kernels import attention, linear
+from candelabra_clike.kernels import attention
+from candelabra_clike.kernels.matmul import LINEAR
 
 from candelabra_cuda.arrays import TO_NUMPY, over_cupy
 from candelabra_cuda.blas import CublasMatmul, multiplying
@@ -33,7 +34,7 @@ def table(c_kernels: Mapping[str, Kernel], cublas: bool = True) -> dict[str, Ker
         if name in OPERATORS and all(p.kind != DEVICE for p in OPERATORS[name].schema.parameters)
     }
     if cublas:  # the composites of linear layers multiply by cuBLAS
-        c_kernels = {name: kernel for name, kernel in c_kernels.items() if name not in linear.KERNELS}
+        c_kernels = {name: kernel for name, kernel in c_kernels.items() if name not in LINEAR}
     return {name: KernelWithFallback(kernel, cupy_kernels.get(name)) for name, kernel in c_kernels.items()} | {
         **{name: kernel for name, kernel in cupy_kernels.items() if name not in c_kernels},
         **(_cublas_kernels(c_kernels.get("matmul", cupy_kernels.get("matmul"))) if cublas else {}),

@@ -10,8 +10,7 @@ import numpy as np
 from candelabra.errors import OutOfMemoryError
 from candelabra_clike import C, Engine, Launch, Source, StridedArray
 from candelabra_clike.device_errors import DeviceErrors
-from candelabra_clike.templates.indexing.index_arrays import IndexedDim
-from candelabra_clike.templates.indexing.index_check import is_in_bounds
+from candelabra_clike.templates.indexing.index_arrays import IndexedDim, is_in_bounds
 
 from candelabra_native.arrays import Unsuitable
 from candelabra_native.finding import Missing, find

@@ -16,7 +16,7 @@ from candelabra.backend import is_contiguous_layout
 from candelabra.graph import Graph, Node, default_kernel, memory_plan, runner
 from candelabra.library import build
 from candelabra_clike import StridedArray
-from candelabra_clike.fusion import FusedKernel, fused, fused_kernel
+from candelabra_clike.fusion import FusedKernel, fused
 from candelabra_clike.recording import RecordedNode
 from candelabra_clike.templates.elementwise.elementwise import NotContiguous
 from candelabra_cpu.backend import TO_NUMPY
@@ -45,7 +45,7 @@ def compiled(graph: Graph) -> Callable[..., tuple[Any, ...]] | None:
             _advise()
         grouped = graph
     plan = memory_plan(grouped)
-    groups = {n: fused_kernel(n.op, ENGINE, plan.get(n)) for n in grouped.nodes if isinstance(n.op, Graph)}
+    groups = {n: FusedKernel(n.op, ENGINE, plan.get(n)) for n in grouped.nodes if isinstance(n.op, Graph)}
     with compiled_together():
         for kernel in groups.values():
             with suppress(Missing):

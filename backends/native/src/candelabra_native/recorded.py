@@ -13,7 +13,7 @@ from candelabra.graph import FUNCTION, Graph, Node
 from candelabra.graph import Value as Tensor
 from candelabra.library import build
 from candelabra_clike import C
-from candelabra_clike.fusion import fused_kernel
+from candelabra_clike.fusion import FusedKernel
 from candelabra_clike.recording import (
     RECORDING,
     NotRecordable,
@@ -90,7 +90,7 @@ def record_group(node: Node, into: dict[int, int] | None) -> RecordedNode | None
     ``into`` has the results that take the memory of an argument, by position.
     """
     assert isinstance(node.op, Graph)
-    kernel = fused_kernel(node.op, RECORDER, into)
+    kernel = FusedKernel(node.op, RECORDER, into)
     try:
         return record_fused(node, kernel, RECORDER)
     except (NotRecordable, Missing):

@@ -13,7 +13,7 @@ import pyopencl as cl
 from candelabra.graph import FUNCTION, Graph, Node, default_kernel, memory_plan, runner
 from candelabra.library import build
 from candelabra_clike import StridedArray
-from candelabra_clike.fusion import fused_kernel, planned
+from candelabra_clike.fusion import FusedKernel, planned
 from candelabra_clike.recording import (
     NotRecordable,
     RecordedBlock,
@@ -44,7 +44,7 @@ def _recorded(node: Node, engine: OpenCLEngine, into: Any) -> RecordedNode | Non
     """Return the launches of a node, or None if they depend on the call or cannot be recorded."""
     try:
         if isinstance(node.op, Graph):
-            return record_fused(node, fused_kernel(node.op, engine.recorder, into), engine.recorder)
+            return record_fused(node, FusedKernel(node.op, engine.recorder, into), engine.recorder)
         if node.form != FUNCTION or node.is_view or node.is_ordered or node.kernel is None:
             return None  # a collective would take place while the graph is compiled
         return record_call(node, node.kernel, engine.recorder)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import wraps
 from typing import Any
 
 import jax
@@ -13,21 +12,7 @@ from candelabra.dtypes import ALL, dtype
 from candelabra.errors import OutOfMemoryError
 from candelabra.graph import Graph, Node, fuse, runner
 
-from candelabra_jax_example.kernels import table
-
-TO_JAX: dict[dtype, np.dtype[Any]] = {d: jax.numpy.dtype(d.name) for d in ALL}
-FROM_JAX = {held: d for d, held in TO_JAX.items()}
-
-
-def wide(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function with 64-bit dtypes switched on: for its own calls only, whatever the program uses JAX for."""
-
-    @wraps(function)
-    def run(*arguments: Any) -> Any:
-        with jax.enable_x64(True):
-            return function(*arguments)
-
-    return run
+from candelabra_jax_example.kernels import FROM_JAX, TO_JAX, table, wide
 
 
 def _is_traceable(node: Node) -> bool:
@@ -65,8 +50,7 @@ class JaxBackend(Backend):
         return [DeviceInfo(f"{found.device_kind} {found.id}", {"jax": jax.__version__}) for found in jax.devices("cpu")]
 
     def kernels(self) -> Mapping[str, Kernel]:
-        with jax.enable_x64(True):
-            return {name: wide(kernel) for name, kernel in declared(table(TO_JAX, self.device)).items()}
+        return declared(table(self.device))
 
     @staticmethod
     def device(index: int) -> Any:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import reduce
+from collections.abc import Callable
+from functools import reduce, wraps
 from typing import Any
 
 import candelabra_arrayapi
 import jax
 from candelabra.backend import Kernel
+from candelabra.dtypes import ALL
 from jax import lax
 from jax import numpy as jnp
 
@@ -16,21 +17,37 @@ MOVES = ("basic_index_adjoint", "basic_index_scatter", "cat", "clone", "flip", "
 """The operators that only move numbers, in addition to the views."""
 
 LONG = 1024
+TO_JAX = {d: jnp.dtype(d.name) for d in ALL}
+"""The core's dtypes as JAX's."""
+FROM_JAX = {held: d for d, held in TO_JAX.items()}
 
 
-def table(dtypes: Mapping[Any, Any], device: Callable[[int], Any]) -> dict[str, Kernel]:
-    """``{operator: kernel}``; ``dtypes`` maps the core's dtypes to JAX's, ``device`` indices to JAX's devices."""
-    general = candelabra_arrayapi.kernels(jnp, dtypes, device, strided=False, assign=assign, accumulate=accumulate)
-    moves = (*candelabra_arrayapi.views.kernels(jnp, dtypes), *MOVES)
-    return {
+def wide(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function with 64-bit dtypes switched on: for its own calls only, whatever the program uses JAX for."""
+
+    @wraps(function)
+    def run(*arguments: Any) -> Any:
+        with jax.enable_x64(True):
+            return function(*arguments)
+
+    return run
+
+
+@wide
+def table(device: Callable[[int], Any]) -> dict[str, Kernel]:
+    """``{operator: kernel}``; ``device`` maps indices to JAX's devices."""
+    general = candelabra_arrayapi.kernels(jnp, TO_JAX, device, strided=False, assign=assign, accumulate=accumulate)
+    moves = (*candelabra_arrayapi.views.kernels(jnp, TO_JAX), *MOVES)
+    kernels = {
         **general,
         **{name: by_bits(general[name]) for name in moves if name in general},
         "div": div,
         "matmul": matmul,
         "view_as_real": view_as_real,
         "view_as_complex": view_as_complex,
-        "view_dtype": lambda x, dtype: x.view(dtypes[dtype]),
+        "view_dtype": lambda x, dtype: x.view(TO_JAX[dtype]),
     }
+    return {name: wide(kernel) for name, kernel in kernels.items()}
 
 
 def assign(x: Any, index: Any, values: Any) -> Any:

@@ -10,7 +10,7 @@ another constant does not need another kernel.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -19,20 +19,18 @@ from candelabra.graph import FUNCTION, Graph, Node
 from candelabra.graph import Value as Tensor
 from candelabra.library import OPERAND, OPERATORS, PLAIN, Operator, boolean
 
-from candelabra_clike.conversions import converted
+from candelabra_clike.conversions import converted, scalar, scalar_converter, scalar_types
 from candelabra_clike.expressions import EXPRESSIONS, expression_for, is_contracted
-from candelabra_clike.fusion.products import Anchor, products_in, target
-from candelabra_clike.fusion.reductions import ReductionNode, reduction_node, reductions_in
-from candelabra_clike.fusion.rows import RowNode, phases, row_node
+from candelabra_clike.fusion.anchors import ReductionNode, RowNode, phases, reduction_node, row_node
+from candelabra_clike.fusion.products import ProductNode, convolution_node, product_node
 from candelabra_clike.kernels.pointwise import FIXED, NUMBERS, number_converter
 from candelabra_clike.kernels.random import uniform_values
 from candelabra_clike.language import ExpressionError, Value, Variable, declared, reasons_in, round_to, value_type
-from candelabra_clike.scalars import scalar, scalar_converter, scalar_types
-from candelabra_clike.templates.elementwise.draws import Draw
 from candelabra_clike.templates.elementwise.loops import LoopNest, operands
 from candelabra_clike.templates.matmul.epilogue import OUT, Epilogue
+from candelabra_clike.templates.random_numbers import Draw
 from candelabra_clike.templates.rows.fused import FusedRow, RowLoop
-from candelabra_clike.types import CTYPES
+from candelabra_clike.types import CTYPES, CType
 
 LETTERS = "abcdefgh"
 """The names of operands in the functions of :data:`~candelabra_clike.expressions.EXPRESSIONS`."""
@@ -47,25 +45,37 @@ class Scalar(NamedTuple):
     convert: Callable[[Any], tuple[Any, ...]]
 
 
-class Lowered(NamedTuple):
-    """A group as a loop nest over ``shape``. With a reduction, its elements are the first output of the nest."""
+Anchor = ReductionNode | RowNode | ProductNode
 
-    nest: LoopNest
+
+class Lowered(NamedTuple):
+    """A group as a loop nest over ``shape``, or as the body that its anchor takes: for a reduction the loop nest whose
+    first output are its elements.
+    """
+
+    name: str
+    body: Any
     shape: tuple[int, ...]
     inputs: tuple[Tensor, ...]
     scalars: tuple[Scalar, ...]
-    reduction: ReductionNode | None
+    anchor: Anchor | None
 
 
 class NotFusible(Exception):
     """A node that no fused kernel computes."""
 
 
+def anchors_in(nodes: Sequence[Node]) -> list[Anchor]:
+    """Return the reductions, row programs, products and convolutions among nodes."""
+    kinds = (reduction_node, row_node, product_node, convolution_node)
+    return [found for node in nodes for kind in kinds if (found := kind(node)) is not None]
+
+
 def is_fusible(node: Node) -> bool:
     """Return whether a fused kernel can compute a node: a pointwise one that refuses no value, a reduction, a row
     program, a product, or a convolution.
     """
-    if reduction_node(node) is not None or row_node(node) is not None or products_in([node]):
+    if anchors_in([node]):
         return True
     if isinstance(node.op, Graph) or node.form != FUNCTION or len(node.results) != 1:
         return False
@@ -80,35 +90,31 @@ def is_fusible(node: Node) -> bool:
 
 
 def lowered(group: Graph) -> Lowered:
-    """Return the loop nest of a group of fusible nodes."""
+    """Return the loops of a group of fusible nodes, with one anchor at most."""
     inputs = tuple(v for v in group.inputs if v.spec is not None)
-    lowering = Lowering(inputs)
-    found = next(iter(reductions_in(group.nodes)), None)
+    anchor = next(iter(anchors_in(group.nodes)), None)
+    name = "_".join(["fused", *dict.fromkeys(node.name for node in group.nodes)])[:80]
+    if isinstance(anchor, RowNode):
+        row, scalars = _lowered_row(name, group, anchor, inputs)
+        return Lowered(name, row, anchor.spec.shape, inputs, tuple(scalars), anchor)
+    if isinstance(anchor, ProductNode):
+        epilogue, scalars = _lowered_product(name, group, anchor, inputs)
+        return Lowered(name, epilogue, anchor.spec.shape, inputs, tuple(scalars), anchor)
     outputs = list(group.outputs)
-    if found is not None:
-        outputs = [found.element, *[v for v in outputs if v is not found.result]]
-    for node in group.nodes:
-        if found is None or node is not found.node:
-            lowering.add(node, group)
-    nest = _nest(group.nodes, lowering, outputs, inputs)
-    return Lowered(nest, _spec(outputs[0]).shape, inputs, tuple(lowering.scalars), found)
+    if anchor is not None:
+        outputs = [anchor.element, *[v for v in outputs if v is not anchor.result]]
+    lowering = Lowering(inputs)
+    nest = lowering.nest(name, group, [n for n in group.nodes if anchor is None or n is not anchor.node], outputs)
+    return Lowered(name, nest, _spec(outputs[0]).shape, inputs, tuple(lowering.scalars), anchor)
 
 
-class LoweredRow(NamedTuple):
-    """A group with a row program."""
-
-    row: FusedRow
-    anchor: RowNode
-    inputs: tuple[Tensor, ...]
-    scalars: tuple[Scalar, ...]
-
-
-def lowered_row(group: Graph, anchor: RowNode) -> LoweredRow:
+def _lowered_row(
+    name: str, group: Graph, anchor: RowNode, inputs: Sequence[Tensor]
+) -> tuple[FusedRow, Sequence[Scalar]]:
     """Return the row program of a group, and the loops around it."""
-    inputs = tuple(v for v in group.inputs if v.spec is not None)
     divided = phases(anchor, group.nodes)
     strips = {v: f"strip{i}" for i, v in enumerate(divided.strips)}
-    arrays = {v: f"y{i}" for i, v in enumerate(group.outputs)} | {v: f"x{i}" for i, v in enumerate(inputs)}
+    arrays = _named(group, inputs)
     names = arrays | strips
     scalars = [Scalar(number, lambda value: (value,)) for number in anchor.numbers]
     types = [CTYPES[anchor.spec.dtype].value] * len(anchor.numbers)
@@ -124,11 +130,11 @@ def lowered_row(group: Graph, anchor: RowNode) -> LoweredRow:
     stored = [i for i, p in enumerate(anchor.program.passes) if p.stored_result]
     unused = anchor.out not in names  # such as the result of a forward pass whose gradient alone is wanted
     row = FusedRow(
-        "_".join(["fused", *dict.fromkeys(node.name for node in group.nodes)])[:80],
+        name,
         replace(anchor.program, last=None) if unused else anchor.program,
-        {name: CTYPES[_spec(v).dtype] for v, name in arrays.items()},
+        _types(arrays),
         len(group.outputs),
-        {name: CTYPES[_spec(v).dtype] for v, name in strips.items()},
+        _types(strips),
         names.get(anchor.out, ""),
         tuple(names[v] for v in anchor.operands),
         {i: arrays[v] for i, v in zip(stored, anchor.node.results[1:], strict=True) if v in arrays},
@@ -136,7 +142,17 @@ def lowered_row(group: Graph, anchor: RowNode) -> LoweredRow:
         loops[1],
         tuple(types),
     )
-    return LoweredRow(row, anchor, inputs, tuple(scalars))
+    return row, scalars
+
+
+def _named(group: Graph, inputs: Sequence[Tensor]) -> dict[Tensor, str]:
+    """Return the names of the arrays of a group."""
+    return {v: f"y{i}" for i, v in enumerate(group.outputs)} | {v: f"x{i}" for i, v in enumerate(inputs)}
+
+
+def _types(names: Mapping[Tensor, str]) -> dict[str, CType]:
+    """Return the types of the elements of named arrays."""
+    return {name: CTYPES[_spec(v).dtype] for v, name in names.items()}
 
 
 def _row_loop(
@@ -150,70 +166,58 @@ def _row_loop(
     """Return the loop of nodes before or after a row program. Its numbers are added to ``scalars`` and ``types``."""
     own = {v for node in nodes for v in node.results}
     reads = list(dict.fromkeys(v for node in nodes for v in node.operands if v in names and v not in own))
-    lowering = Lowering(reads)
-    lowering.scalars, lowering.types = scalars, types
-    for node in nodes:
-        lowering.add(node, group)
-    nest = replace(_nest(nodes, lowering, [v for v, _ in outputs], reads), numbers=())
+    nest = Lowering(reads, scalars, types).nest("", group, nodes, [v for v, _ in outputs])
+    nest = replace(nest, numbers=())  # those of the whole row
     return RowLoop(nest, (*[place for _, place in outputs], *[names[v] for v in reads]))
 
 
-class LoweredProduct(NamedTuple):
-    """A group with a product."""
-
-    epilogue: Epilogue
-    anchor: Anchor
-    inputs: tuple[Tensor, ...]
-    scalars: tuple[Scalar, ...]
-
-
-def lowered_product(group: Graph, anchor: Anchor) -> LoweredProduct:
+def _lowered_product(
+    name: str, group: Graph, anchor: ProductNode, inputs: Sequence[Tensor]
+) -> tuple[Epilogue, Sequence[Scalar]]:
     """Return the pointwise nodes after the product of a group as its epilogue."""
-    inputs = tuple(v for v in group.inputs if v.spec is not None)
-    arrays = {v: f"y{i}" for i, v in enumerate(group.outputs)} | {v: f"x{i}" for i, v in enumerate(inputs)}
-    into = target(anchor, group.outputs)
+    arrays, into = _named(group, inputs), anchor.target(group.outputs)
     assert into is not None
     nodes = [node for node in group.nodes if node is not anchor.node]
     reads = [anchor.result, *dict.fromkeys(v for node in nodes for v in node.operands if v in inputs)]
-    lowering = Lowering(reads)
-    for node in nodes:
-        lowering.add(node, group)
-    outputs = [v for v in group.outputs if v is not anchor.result]
-    nest = _nest(group.nodes, lowering, outputs, reads)
+    lowering, outputs = Lowering(reads), [v for v in group.outputs if v is not anchor.result]
     places = {**arrays, anchor.result: arrays.get(anchor.result, OUT), into: OUT}
     epilogue = Epilogue(
-        nest,
-        {name: CTYPES[_spec(v).dtype] for v, name in arrays.items()},
+        lowering.nest(name, group, nodes, outputs),
+        _types(arrays),
         len(group.outputs),
         {OUT: arrays[into], **{role: arrays[v] for role, v in anchor.roles.items()}},
         tuple(places[v] for v in (*outputs, *reads)),
     )
-    return LoweredProduct(epilogue, anchor, inputs, tuple(lowering.scalars))
-
-
-def _nest(nodes: Sequence[Node], lowering: Lowering, outputs: Sequence[Tensor], reads: Sequence[Tensor]) -> LoopNest:
-    """Return the loop nest of lowered nodes."""
-    return LoopNest(
-        "_".join(["fused", *dict.fromkeys(node.name for node in nodes)])[:80],
-        tuple(lowering.values[v] for v in outputs),
-        tuple(_spec(v).dtype for v in reads),
-        tuple(_spec(v).dtype for v in outputs),
-        tuple(lowering.types),
-        any(is_contracted(node.op.name) for node in nodes if not isinstance(node.op, Graph)),
-        tuple(lowering.steps),
-        tuple(lowering.draws),
-    )
+    return epilogue, lowering.scalars
 
 
 class Lowering:
-    """The values of a graph as values of a kernel."""
+    """The values of a graph as values of a kernel. Its numbers are added to ``scalars`` and ``types``."""
 
-    def __init__(self, inputs: Any) -> None:
-        self.values: dict[Tensor, Value] = dict(zip(inputs, operands([_spec(v).dtype for v in inputs]), strict=True))
+    def __init__(
+        self, reads: Sequence[Tensor], scalars: list[Scalar] | None = None, types: list[str] | None = None
+    ) -> None:
+        self.reads = tuple(_spec(v).dtype for v in reads)
+        self.values: dict[Tensor, Value] = dict(zip(reads, operands(self.reads), strict=True))
         self.steps: list[tuple[Variable, Value]] = []
-        self.scalars: list[Scalar] = []
-        self.types: list[str] = []
+        self.scalars: list[Scalar] = [] if scalars is None else scalars
+        self.types: list[str] = [] if types is None else types
         self.draws: list[Draw] = []
+
+    def nest(self, name: str, group: Graph, nodes: Sequence[Node], outputs: Sequence[Tensor]) -> LoopNest:
+        """Return the loop nest of some nodes of a group."""
+        for node in nodes:
+            self.add(node, group)
+        return LoopNest(
+            name,
+            tuple(self.values[v] for v in outputs),
+            self.reads,
+            tuple(_spec(v).dtype for v in outputs),
+            tuple(self.types),
+            any(is_contracted(node.op.name) for node in nodes if not isinstance(node.op, Graph)),
+            tuple(self.steps),
+            tuple(self.draws),
+        )
 
     def add(self, node: Node, group: Graph) -> None:
         """Define the variable of a node's result."""

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import lru_cache
 from typing import Any
 
-from candelabra.dtypes import FLOATING, float32, float64, int64
+from candelabra.dtypes import int64
 
 from candelabra_clike.array import StridedArray
 from candelabra_clike.device_errors import TICKET_MASK, IndexOutOfBounds
-from candelabra_clike.engine import Engine, Launch
+from candelabra_clike.engine import compiled
 from candelabra_clike.kernels.copies import contiguous
 from candelabra_clike.kernels.indexing import OUT_OF_RANGE
-from candelabra_clike.kernels.reductions import DtypeSpecialized
+from candelabra_clike.kernels.reductions import of_floating, of_single_and_double
 from candelabra_clike.layouts import WIDE
 from candelabra_clike.templates import bags
 
@@ -21,12 +19,6 @@ GRAIN = 1 << 14
 """Elements that a work-item computes on serial devices."""
 NO_ROW = IndexOutOfBounds("bag_sums", IndexError, OUT_OF_RANGE)
 NO_START = IndexOutOfBounds("bag_sums", RuntimeError, "offset {index} is not between 0 and {size}")
-
-
-@lru_cache(None)
-def compiled(engine: Engine, form: bags.BagForm, wide: bool) -> Launch:
-    """Return a kernel over bags."""
-    return engine.compile(bags.source(form, engine.traits.serial, wide))
 
 
 def _launch(
@@ -47,7 +39,7 @@ def _launch(
     errors, ticket = engine.errors.register(NO_ROW, [])
     per_item = max(1, GRAIN * units // elements, -(-units // engine.traits.compute_units)) if serial else 1
     start_ticket = engine.errors.number(NO_START) | (ticket & TICKET_MASK)
-    compiled(engine, form, wide)(
+    compiled(engine, bags.source, form, serial, wide)(
         -(-units // per_item) if serial else out.size, *[x.buffer for x in outs], *[x.buffer for x in arrays],
         errors, ticket, start_ticket, *[x.offset for x in arrays], per_item, count, indices, rows, width,
     )  # fmt: skip
@@ -134,17 +126,8 @@ def bag_dots(grad: StridedArray, weight: StridedArray, indices: StridedArray, st
     return out
 
 
-def _floating(kernel: Callable[..., Any]) -> DtypeSpecialized:
-    return DtypeSpecialized(lambda d: kernel if d.category == FLOATING else None)
-
-
-def _wide(kernel: Callable[..., Any]) -> DtypeSpecialized:
-    """Half types are left to the composite: sums in memory would be rounded after each addition."""
-    return DtypeSpecialized(lambda d: kernel if d in (float32, float64) else None)
-
-
 KERNELS: dict[str, Any] = {
-    "bag_sums": _floating(bag_sums), "bag_maxima": _floating(bag_maxima),
-    "bag_sums_backward": _wide(bag_sums_backward), "bag_dots": _wide(bag_dots),
-    "bag_maxima_backward": _wide(bag_maxima_backward),
+    "bag_sums": of_floating(bag_sums), "bag_maxima": of_floating(bag_maxima),
+    "bag_sums_backward": of_single_and_double(bag_sums_backward), "bag_dots": of_single_and_double(bag_dots),
+    "bag_maxima_backward": of_single_and_double(bag_maxima_backward),
 }  # fmt: skip

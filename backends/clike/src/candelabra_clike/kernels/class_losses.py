@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import lru_cache
 from math import prod
 from typing import Any
 
-from candelabra.dtypes import FLOATING, dtype, float32, float64
+from candelabra.dtypes import dtype, float64
 
 from candelabra_clike.array import Shape, StridedArray
 from candelabra_clike.device_errors import IndexOutOfBounds
-from candelabra_clike.engine import Engine, Launch
+from candelabra_clike.engine import compiled
 from candelabra_clike.kernels.copies import contiguous
-from candelabra_clike.kernels.reductions import DtypeSpecialized
+from candelabra_clike.kernels.reductions import of_floating, of_single_and_double
 from candelabra_clike.language import INDEX, Value, cast, constant, select, value_type
 from candelabra_clike.language.kernels import KernelBuilder, built, least
 from candelabra_clike.layouts import WIDE
@@ -25,12 +23,6 @@ GRAIN = 2048
 BLOCK, TARGETS = 64, 1 << 12
 """Losses that are added to one sum, and the targets whose sums one work-item adds."""
 INVALID_TARGET = IndexOutOfBounds("class_losses", IndexError, "Target {index} is out of bounds.")
-
-
-@lru_cache(None)
-def compiled(engine: Engine, source: Callable[..., Source], *form: Any) -> Launch:
-    """Return a compiled kernel of this module."""
-    return engine.compile(source(*form))
 
 
 @built("class_losses")
@@ -229,60 +221,49 @@ def weighted_class_losses(x: StridedArray, target: StridedArray, weight: Strided
     return _losses(x, target, weight, ignored, "weighted_class_losses")
 
 
-def _mean_for(d: dtype) -> Callable[..., Any] | None:
-    if d not in (float32, float64):
-        return None
-
-    def mean_class_loss(x: StridedArray, target: StridedArray, ignored: int) -> Any:
-        engine, shape = x.engine, (x.shape[0], *x.shape[2:])
-        if target.shape != shape:
-            raise RuntimeError(f"mean_class_loss: expected targets of shape {shape}, got {target.shape}")
-        if not engine.traits.serial or engine.lacks(float64):
-            return NotImplemented
-        outs = engine.empty((), d), engine.empty((), d)
-        x, target = contiguous(x), contiguous(target)
-        errors, ticket = engine.errors.register(INVALID_TARGET, [])
-        buffers = (x.buffer, target.buffer, errors, ticket)
-        numbers = (x.offset, target.offset, ignored, target.size, TARGETS, x.shape[1], prod(shape[1:]))
-        items = -(-target.size // TARGETS)
-        if items <= 1:
-            compiled(engine, mean, d, False)(1, outs[0].buffer, outs[1].buffer, *buffers, *numbers)
-        else:
-            parts = engine.empty((items, 2), float64)
-            compiled(engine, mean, d, True)(items, parts.buffer, *buffers, *numbers)
-            compiled(engine, mean_of_parts, d)(1, outs[0].buffer, outs[1].buffer, parts.buffer, items)
-        return outs
-
-    return mean_class_loss
+def mean_class_loss(x: StridedArray, target: StridedArray, ignored: int) -> Any:
+    """Return the mean loss of the targets that count, and their number."""
+    engine, shape, d = x.engine, (x.shape[0], *x.shape[2:]), x.dtype
+    if target.shape != shape:
+        raise RuntimeError(f"mean_class_loss: expected targets of shape {shape}, got {target.shape}")
+    if not engine.traits.serial or engine.lacks(float64):
+        return NotImplemented
+    outs = engine.empty((), d), engine.empty((), d)
+    x, target = contiguous(x), contiguous(target)
+    errors, ticket = engine.errors.register(INVALID_TARGET, [])
+    buffers = (x.buffer, target.buffer, errors, ticket)
+    numbers = (x.offset, target.offset, ignored, target.size, TARGETS, x.shape[1], prod(shape[1:]))
+    items = -(-target.size // TARGETS)
+    if items <= 1:
+        compiled(engine, mean, d, False)(1, outs[0].buffer, outs[1].buffer, *buffers, *numbers)
+    else:
+        parts = engine.empty((items, 2), float64)
+        compiled(engine, mean, d, True)(items, parts.buffer, *buffers, *numbers)
+        compiled(engine, mean_of_parts, d)(1, outs[0].buffer, outs[1].buffer, parts.buffer, items)
+    return outs
 
 
-def _losses_backward_for(d: dtype) -> Callable[..., StridedArray] | None:
-    if d.category != FLOATING:
-        return None
-
-    def class_losses_backward(grad: StridedArray, target: StridedArray, shape: Shape, ignored: int) -> StridedArray:
-        engine, inner = grad.engine, prod(shape[2:])
-        out = engine.empty(tuple(shape), d)
-        if not out.size:
-            return out
-        step = 0 if not any(grad.strides) else 1  # the gradient of a sum is the same for all elements
-        grad, target = grad if not step else contiguous(grad), contiguous(target)
-        row = shape[1] * inner
-        wide = max(out.size, grad.offset + out.size, target.offset + out.size) >= WIDE
-        per_item = max(1, GRAIN // row)
-        items = -(-shape[0] // per_item) if engine.traits.serial else out.size
-        compiled(engine, backward, d, engine.traits.serial, inner == 1, wide)(
-            items, out.buffer, grad.buffer, target.buffer, grad.offset, step, target.offset, ignored, shape[0],
-            per_item, shape[1], inner,
-        )  # fmt: skip
+def class_losses_backward(grad: StridedArray, target: StridedArray, shape: Shape, ignored: int) -> StridedArray:
+    """Return the gradient of the input."""
+    engine, d, inner = grad.engine, grad.dtype, prod(shape[2:])
+    out = engine.empty(tuple(shape), d)
+    if not out.size:
         return out
-
-    return class_losses_backward
+    step = 0 if not any(grad.strides) else 1  # the gradient of a sum is the same for all elements
+    grad, target = grad if not step else contiguous(grad), contiguous(target)
+    row = shape[1] * inner
+    wide = max(out.size, grad.offset + out.size, target.offset + out.size) >= WIDE
+    per_item = max(1, GRAIN // row)
+    items = -(-shape[0] // per_item) if engine.traits.serial else out.size
+    compiled(engine, backward, d, engine.traits.serial, inner == 1, wide)(
+        items, out.buffer, grad.buffer, target.buffer, grad.offset, step, target.offset, ignored, shape[0],
+        per_item, shape[1], inner,
+    )  # fmt: skip
+    return out
 
 
 KERNELS: dict[str, Any] = {
-    "mean_class_loss": DtypeSpecialized(_mean_for),
-    "class_losses": DtypeSpecialized(lambda d: class_losses if d.category == FLOATING else None),
-    "weighted_class_losses": DtypeSpecialized(lambda d: weighted_class_losses if d.category == FLOATING else None),
-    "class_losses_backward": DtypeSpecialized(_losses_backward_for),
-}
+    "mean_class_loss": of_single_and_double(mean_class_loss), "class_losses": of_floating(class_losses),
+    "weighted_class_losses": of_floating(weighted_class_losses),
+    "class_losses_backward": of_floating(class_losses_backward),
+}  # fmt: skip

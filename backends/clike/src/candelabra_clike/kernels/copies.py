@@ -1,20 +1,24 @@
-"""Copies, casts and fills."""
+"""Copies, casts and fills; concatenation, assignment to basic indices, and views as another dtype."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from math import inf
 from struct import pack, unpack
 from typing import Any
 
+from candelabra.backend import indexed_geometry
 from candelabra.dtypes import COMPLEX, INTEGER, dtype, float16
+from candelabra.dtypes import dtype as DType
 
-from candelabra_clike.array import StridedArray
-from candelabra_clike.conversions import converted
+from candelabra_clike.array import Shape, StridedArray
+from candelabra_clike.conversions import scalar, scalar_converter, scalar_types
+from candelabra_clike.language import constant, value_type
 from candelabra_clike.layouts import overlapping
-from candelabra_clike.scalars import scalar, scalar_converter, scalar_types
-from candelabra_clike.templates.elementwise.elementwise import Elementwise, copy_kernel
+from candelabra_clike.templates.elementwise.elementwise import Elementwise, cast_kernel, copy_kernel
+from candelabra_clike.templates.indexing.gather import bits
+from candelabra_clike.types import CTYPES
 
 PARALLEL_COPY_SIZE = 1 << 21
 """The size in bytes from which a copy on a CPU device is a kernel: drivers copy on one core."""
@@ -53,12 +57,6 @@ def clone(array: StridedArray) -> StridedArray:
 def contiguous(array: StridedArray) -> StridedArray:
     """Return the array itself if it is contiguous, otherwise a contiguous copy."""
     return array if array.contiguous else clone(array)
-
-
-@lru_cache(None)
-def cast_kernel(source: dtype, target: dtype) -> Elementwise:
-    """Return the kernel that converts elements of one dtype to another."""
-    return Elementwise.of(f"{source.name}_as_{target.name}", lambda a: converted(a, source, target), (source,), target)
 
 
 def cast(array: StridedArray, dtype: dtype) -> StridedArray | Any:
@@ -121,6 +119,54 @@ def filled(array: StridedArray, value: Any) -> StridedArray:
     return filled_(array.engine.empty(array.shape, array.dtype), value)
 
 
+def zeros(like: StridedArray, shape: tuple[int, ...], d: dtype) -> StridedArray:
+    """Return an array of zeros on the device of ``like``."""
+    out = like.engine.empty(shape, d)
+    if out.size:
+        zero(bits(d))(out=out)
+    return out
+
+
+@lru_cache(64)
+def zero(d: dtype) -> Elementwise:
+    """Return the kernel that fills an array with 0."""
+    return Elementwise(f"zero_{CTYPES[d].memory}", constant(value_type(d), 0), (), d)
+
+
+def cat(tensors: Sequence[StridedArray], dim: int) -> StridedArray:
+    """Concatenate tensors along ``dim``."""
+    first = tensors[0]
+    front, back = first.shape[:dim], first.shape[dim + 1 :]
+    total = 0
+    for tensor in tensors:
+        if not tensor.shape or tensor.shape[:dim] != front or tensor.shape[dim + 1 :] != back:
+            raise ValueError(f"cat() expects equal sizes except along dim {dim}, got {first.shape} and {tensor.shape}")
+        total += tensor.shape[dim]
+    out = first.engine.empty((*front, total, *back), first.dtype)
+    at, step = 0, out.strides[dim]
+    for tensor in tensors:
+        if tensor.size:
+            copy_into(out.restrided(tensor.shape, out.strides, at), tensor)
+        at += tensor.shape[dim] * step
+    return out
+
+
+def basic_index_adjoint(x: StridedArray, shape: Shape, index: tuple[Any, ...]) -> StridedArray:
+    """Zeros with ``x`` at ``[index]``."""
+    return _assign(zeros(x, shape, x.dtype), x, index)
+
+
+def basic_index_scatter(x: StridedArray, src: StridedArray, index: tuple[Any, ...]) -> StridedArray:
+    """A copy with ``src`` at ``[index]``."""
+    return _assign(clone(x), src, index)
+
+
+def _assign(out: StridedArray, part: StridedArray, index: tuple[Any, ...]) -> StridedArray:
+    """Write ``part``, which broadcasts, to ``out[index]`` and return ``out``."""
+    copy_into(out.restrided(*indexed_geometry(out.shape, out.strides, out.offset, index)), part)
+    return out
+
+
 # -- complex numbers as pairs -----------------------------------------------------------------------------------------
 def view_as_real(array: StridedArray) -> StridedArray:
     """View complex numbers as pairs (real, imaginary) along a new last axis."""
@@ -139,7 +185,32 @@ def view_as_complex(array: StridedArray) -> StridedArray:
     return array.restrided(array.shape[:-1], halves, array.offset // 2, array.dtype.to_complex())
 
 
+def view_dtype(array: StridedArray, dtype: DType) -> StridedArray:
+    """Return a view as another dtype. The last dim grows or shrinks with the item size.
+
+    Raises ``ValueError`` if the last dim is not contiguous or its size is not divisible.
+    """
+    old, new = array.dtype.itemsize, dtype.itemsize
+    shape, steps, offset = array.shape, array.strides, array.offset
+    if old == new:
+        return array.restrided(shape, steps, offset, dtype)
+    if not shape or steps[-1] != 1:
+        raise ValueError(f"view_dtype: expected a last dim with stride 1, got {array!r} with strides {steps}")
+    if old > new:
+        ratio = old // new
+        narrow = tuple([step * ratio for step in steps[:-1]])
+        return array.restrided((*shape[:-1], shape[-1] * ratio), (*narrow, 1), offset * ratio, dtype)
+    ratio = new // old
+    if any(n % ratio for n in (shape[-1], offset, *steps[:-1])):
+        raise ValueError(
+            f"view_dtype: the size, offset or strides of {array!r} are not divisible by {ratio} for {dtype.name}"
+        )
+    wide = tuple([step // ratio for step in steps[:-1]])
+    return array.restrided((*shape[:-1], shape[-1] // ratio), (*wide, 1), offset // ratio, dtype)
+
+
 KERNELS: dict[str, Any] = {
+    "cat": cat, "basic_index_adjoint": basic_index_adjoint, "basic_index_scatter": basic_index_scatter,
     "clone": clone, "cast": cast, "copied": copied, "copied_": copy_into, "filled": filled, "filled_": filled_,
-    "view_as_real": view_as_real, "view_as_complex": view_as_complex,
+    "view_as_real": view_as_real, "view_as_complex": view_as_complex, "view_dtype": view_dtype,
 }  # fmt: skip

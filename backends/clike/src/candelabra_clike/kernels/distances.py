@@ -6,12 +6,12 @@ from functools import lru_cache
 from math import inf
 from typing import Any, Final
 
-from candelabra.dtypes import FLOATING, dtype
+from candelabra.dtypes import dtype
 
 from candelabra_clike.array import Shape, StridedArray
 from candelabra_clike.kernels.copies import contiguous
 from candelabra_clike.kernels.matmul import expand_to
-from candelabra_clike.kernels.reductions import DtypeSpecialized
+from candelabra_clike.kernels.reductions import of_floating
 from candelabra_clike.kernels.softmax import row_kernel
 from candelabra_clike.language import Value, call, cast, constant, select, sqrt
 from candelabra_clike.layouts import broadcast
@@ -148,11 +148,7 @@ def distances_backward(
     return _run(NORM_GRADIENTS, P_NORM_GRADIENT, operands, float(p))
 
 
-def _floating(kernel: Any) -> DtypeSpecialized:
-    return DtypeSpecialized(lambda d: kernel if d.category == FLOATING else None)
-
-
 KERNELS: Final[dict[str, Any]] = {
-    "distances": _floating(distances),
-    "distances_backward": _floating(distances_backward),
+    "distances": of_floating(distances),
+    "distances_backward": of_floating(distances_backward),
 }

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any
 
-from candelabra.dtypes import dtype, float32, float64
+from candelabra.dtypes import dtype
 
 from candelabra_clike.array import StridedArray
 from candelabra_clike.device_errors import IndexOutOfBounds
-from candelabra_clike.engine import Engine, Launch
+from candelabra_clike.engine import compiled
 from candelabra_clike.kernels.copies import contiguous
 from candelabra_clike.kernels.indexing import OF_DIM
-from candelabra_clike.kernels.reductions import DtypeSpecialized
+from candelabra_clike.kernels.reductions import of_single_and_double
 from candelabra_clike.language import INDEX, and_then, cast, constant, select
 from candelabra_clike.language.kernels import KernelBuilder, built
 from candelabra_clike.layouts import is_wide
@@ -22,12 +21,6 @@ from candelabra_clike.templates.indexing.index_arrays import IndexErrors
 GRAIN = 2048
 """Scores that a work-item reads on serial devices."""
 INVALID_LABEL = IndexOutOfBounds("label_margins", RuntimeError, f"gather(): {OF_DIM}")
-
-
-@lru_cache(None)
-def compiled(engine: Engine, d: dtype, gradient: bool, wide: bool) -> Launch:
-    """Return the compiled kernel."""
-    return engine.compile(source(d, gradient, engine.traits.serial, wide))
 
 
 @built("label_margins")
@@ -85,7 +78,7 @@ def label_margins(x: StridedArray, target: StridedArray, grad: StridedArray | No
     arrays = [contiguous(each) for each in ((x, target) if grad is None else (grad, x, target))]
     errors, ticket = engine.errors.register(INVALID_LABEL, [])
     per_item = max(1, GRAIN // count) if engine.traits.serial else 1
-    compiled(engine, x.dtype, grad is not None, is_wide(*arrays))(
+    compiled(engine, source, x.dtype, grad is not None, engine.traits.serial, is_wide(*arrays))(
         -(-rows // per_item), out.buffer, *[each.buffer for each in arrays], errors, ticket,
         *[each.offset for each in arrays], rows, per_item, count,
     )  # fmt: skip
@@ -97,9 +90,7 @@ def label_margins_backward(grad: StridedArray, x: StridedArray, target: StridedA
     return label_margins(x, target, grad)
 
 
-SINGLE = (float32, float64)
-"""The dtypes in which the pairs of a class are counted in the result; a count may be beyond a half type."""
-KERNELS: dict[str, Any] = {
-    "label_margins": DtypeSpecialized(lambda d: label_margins if d in SINGLE else None),
-    "label_margins_backward": DtypeSpecialized(lambda d: label_margins_backward if d in SINGLE else None),
+KERNELS: dict[str, Any] = {  # a count of the pairs of a class may be beyond a half type
+    "label_margins": of_single_and_double(label_margins),
+    "label_margins_backward": of_single_and_double(label_margins_backward),
 }

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import lru_cache
 from math import inf
-from typing import Any, Final
+from typing import Final
 
 from candelabra.dtypes import dtype, float32, float64, int64, uint64
 
 from candelabra_clike.array import StridedArray
 from candelabra_clike.device_errors import IndexOutOfBounds
-from candelabra_clike.engine import Engine, Launch
+from candelabra_clike.engine import compiled
 from candelabra_clike.kernels.copies import clone, contiguous
 from candelabra_clike.kernels.random import exponential, words
 from candelabra_clike.kernels.sorting import keys
@@ -135,19 +134,6 @@ def race_source(d: dtype, exact: bool, wide: bool) -> Source:
     return k.source()
 
 
-SOURCES: Final[dict[str, Callable[..., Source]]] = {
-    "below": cumulative_source,
-    "pick": pick_source,
-    "race": race_source,
-}
-
-
-@lru_cache(None)
-def compiled(engine: Engine, name: str, *form: Any) -> Launch:
-    """Return a compiled kernel of this module."""
-    return engine.compile(SOURCES[name](*form))
-
-
 def random_multinomial(
     weights: StridedArray, num_samples: int, replacement: bool, seed: int, offset: int
 ) -> StridedArray:
@@ -163,18 +149,18 @@ def random_multinomial(
     error_arguments = (errors.buffer(), *map(errors.number, (INVALID_WEIGHT, NO_POSITIVE_WEIGHT, TOO_FEW_WEIGHTS)))
     if replacement:
         cumulative = engine.empty(weights.shape, uint64)
-        compiled(engine, "below", d, wide)(
+        compiled(engine, cumulative_source, d, wide)(
             rows, cumulative.buffer, weights.buffer, weights.offset, rows, n, *error_arguments
         )
         out = engine.empty(shape, int64)
         drawn = words()(engine, shape, uint64, seed, offset)
-        pick = compiled(engine, "pick", wide)
+        pick = compiled(engine, pick_source, wide)
         pick(out.size, out.buffer, cumulative.buffer, drawn.buffer, rows, n, num_samples)
         return out
     exact = engine.traits.float64
     time = float64 if exact else float32
     times = exponential(time, exact)(engine, weights.shape, time, seed, offset)
-    race = compiled(engine, "race", d, exact, wide)
+    race = compiled(engine, race_source, d, exact, wide)
     race(rows, times.buffer, weights.buffer, weights.offset, rows, n, num_samples, *error_arguments)
     order = argsort_keys(keys(time, False)(times), 8 * time.itemsize)
     return clone(order.restrided(shape, order.strides, 0))

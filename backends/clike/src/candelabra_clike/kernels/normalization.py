@@ -1,27 +1,102 @@
-"""Normalisation to mean 0 and variance 1 over any dims, and the gradients of its input and of weight and bias."""
+"""Variances in two passes: the mean, and the mean of squared distances from it. Normalisation to mean 0 and variance 1
+over any dims, and the gradients of its input and of weight and bias.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 from candelabra.backend import reduced_shape
-from candelabra.dtypes import FLOATING, dtype
+from candelabra.dtypes import dtype, float32
 
 from candelabra_clike.array import Shape, StridedArray
-from candelabra_clike.kernels.reductions import DtypeSpecialized, sum_of
+from candelabra_clike.conversions import scalar
+from candelabra_clike.kernels.reductions import mean_of_total, of_floating, sum_fold, sum_of
 from candelabra_clike.kernels.softmax import row_kernel
-from candelabra_clike.kernels.variances import mean_of_row, squared_distance
 from candelabra_clike.language import Value, cast, sqrt
 from candelabra_clike.layouts import broadcast, broadcast_strides
+from candelabra_clike.templates.elementwise.elementwise import Elementwise
+from candelabra_clike.templates.reductions.reduction import Reduction
 from candelabra_clike.templates.rows.program import SUM, RowProgram, RowReduction
+from candelabra_clike.types import CTYPES
+
+LONG = 1 << 15
+"""Rows of more elements are divided into parts on serial devices if there are few rows."""
+
+
+def mean_of_row(total: Value, count: Value) -> Value:
+    """Return the mean from the total of a row and its number of elements."""
+    return total / cast(total.type, count)
+
+
+def squared_distance(a: Value, r0: Value) -> Value:
+    """Return the squared distance of an element from the mean."""
+    return (a - r0) * (a - r0)
+
+
+def _program(operation: str, result: Callable[..., Value]) -> RowProgram:
+    passes = (
+        RowReduction(SUM, lambda a: a, mean_of_row),
+        RowReduction(SUM, squared_distance, result, stored_result=True),
+    )
+    return RowProgram(operation, 1, passes, numbers=1)
+
+
+PROGRAMS = {
+    "var": _program("var", lambda total, s0: total / cast(total.type, s0)),
+    "std": _program("std", lambda total, type, s0: sqrt(cast(type, total / cast(total.type, s0)))),
+}
+"""The operations in one kernel; ``s0`` is the divisor."""
+
+
+class VarianceKernels(NamedTuple):
+    """The operations in four kernels, each divided into parts. Values of half types are float32 in between."""
+
+    mean: Reduction
+    squares: Elementwise
+    sum: Reduction
+    result: Elementwise
+
+
+@lru_cache(None)
+def variance_kernels(operation: str, d: dtype) -> VarianceKernels:
+    """Return the kernels of an operation for a dtype."""
+    between = float32 if d.is_half else d
+    value = CTYPES[d].value
+    mean = sum_fold(f"mean_in_{between.name}_{d.name}", d, result=mean_of_total(value))
+    divisor = scalar(between, 0)
+    return VarianceKernels(
+        Reduction(f"mean_in_{between.name}_{d.name}", mean, CTYPES[d], between),
+        Elementwise.of(f"squared_distance_{d.name}", lambda a, b: (a - b) * (a - b), (d, between), between),
+        sum_of(between, between),
+        Elementwise.of(
+            f"{operation}_of_sum_{d.name}",
+            lambda a: a / divisor if operation == "var" else sqrt(a / divisor),
+            (between,),
+            d,
+            (value,),
+        ),
+    )
+
+
+def _variance(operation: str, x: StridedArray, dim: Shape | None, correction: float, keepdim: bool) -> StridedArray:
+    dims = tuple(range(len(x.shape))) if dim is None else dim
+    count = prod([x.shape[d] for d in dims])
+    divisor = float(max(count - correction, 0))
+    traits = x.engine.traits
+    if traits.serial and count >= LONG and prod(reduced_shape(x.shape, dims, keepdim)) < traits.compute_units:
+        kernels = variance_kernels(operation, x.dtype)
+        squares = kernels.squares(x, kernels.mean(x, dims, True))
+        out: StridedArray = kernels.result(kernels.sum(squares, dims, keepdim), numbers=(divisor,))
+        return out
+    return row_kernel(PROGRAMS[operation], x.dtype).reduced([x], dims, keepdim, (divisor,))[0]
+
 
 MANY = 16
-"""Sums that keep a processor busy; fewer are divided into segments."""
-LONG = 1 << 15
-"""Elements from which this is worthwhile."""
+"""Sums that keep a processor busy; fewer, of :data:`LONG` elements, are divided into segments."""
 MEAN = RowReduction(SUM, lambda a: a, mean_of_row, stored_result=True)
 RSTD = RowReduction(
     SUM, squared_distance, lambda total, count, type, s0: 1 / sqrt(cast(type, mean_of_row(total, count)) + s0),
@@ -123,89 +198,65 @@ PARAMETERS = RowProgram(
 """The gradients of weight and bias for gradient a, input b, mean c and rstd d, in one pass."""
 
 
-def _normalize_for(d: dtype) -> Callable[..., tuple[StridedArray, ...]] | None:
-    if d.category != FLOATING:
-        return None
-
-    def normalize(x: StridedArray, weight: Any, bias: Any, dims: Shape, eps: float) -> tuple[StridedArray, ...]:
-        operands = [t for t in (x, weight, bias) if t is not None]
-        shape = broadcast([t.shape for t in operands]) if len(operands) > 1 else x.shape
-        if shape != x.shape:
-            raise RuntimeError(f"normalize: weight and bias are larger than {x.shape}")
-        rows = row_kernel(NORMALIZE[weight is not None, bias is not None], d)
-        return tuple(rows(operands, shape, dims, (eps,)))
-
-    return normalize
+def normalize(x: StridedArray, weight: Any, bias: Any, dims: Shape, eps: float) -> tuple[StridedArray, ...]:
+    """The kernel of ``normalize``."""
+    operands = [t for t in (x, weight, bias) if t is not None]
+    shape = broadcast([t.shape for t in operands]) if len(operands) > 1 else x.shape
+    if shape != x.shape:
+        raise RuntimeError(f"normalize: weight and bias are larger than {x.shape}")
+    rows = row_kernel(NORMALIZE[weight is not None, bias is not None], x.dtype)
+    return tuple(rows(operands, shape, dims, (eps,)))
 
 
-def _normalize_backward_for(d: dtype) -> Callable[..., StridedArray] | None:
-    if d.category != FLOATING:
-        return None
-
-    def backward(
-        grad: StridedArray, x: StridedArray, mean: StridedArray, rstd: StridedArray, weight: Any, dims: Shape
-    ) -> StridedArray:
-        operands = [grad, x, mean, rstd] if weight is None else [grad, x, mean, rstd, weight]
-        return row_kernel(BACKWARD[weight is not None], d)(operands, broadcast([t.shape for t in operands]), dims)[0]
-
-    return backward
+def _broadcast(program: RowProgram, operands: list[StridedArray], dims: Shape) -> list[StridedArray]:
+    """Run a program over operands that broadcast to one shape."""
+    return row_kernel(program, operands[0].dtype)(operands, broadcast([t.shape for t in operands]), dims)
 
 
-def _normalize_along_for(d: dtype) -> Callable[..., tuple[StridedArray, ...]] | None:
-    if d.category != FLOATING:
-        return None
-
-    def along(
-        tangent: StridedArray, x: StridedArray, mean: StridedArray, rstd: StridedArray, dims: Shape
-    ) -> tuple[StridedArray, ...]:
-        operands = [tangent, x, mean, rstd]
-        return tuple(row_kernel(ALONG, d)(operands, broadcast([t.shape for t in operands]), dims))
-
-    return along
+def normalize_backward(
+    grad: StridedArray, x: StridedArray, mean: StridedArray, rstd: StridedArray, weight: Any, dims: Shape
+) -> StridedArray:
+    """The kernel of ``normalize_backward``."""
+    operands = [grad, x, mean, rstd] if weight is None else [grad, x, mean, rstd, weight]
+    return _broadcast(BACKWARD[weight is not None], operands, dims)[0]
 
 
-def _normalize_jointly_for(d: dtype) -> Callable[..., Any] | None:
-    if d.category != FLOATING:
-        return None
-
-    def jointly(tangent: StridedArray, x: StridedArray, weight: Any, bias: Any, dims: Shape, eps: float) -> Any:
-        if not x.engine.traits.serial:
-            return NotImplemented
-        operands = [each for each in (tangent, x, weight, bias) if each is not None]
-        if tangent.shape != x.shape or broadcast([each.shape for each in operands]) != x.shape:
-            raise RuntimeError("the tangent has another shape, or weight or bias are larger than the input")
-        rows = row_kernel(JOINTLY[weight is not None, bias is not None], d)
-        values, along, mean, mean_along, rstd, rstd_along = rows(operands, x.shape, dims, (eps,))
-        return values, mean, rstd, along, mean_along, rstd_along
-
-    return jointly
+def normalize_along(
+    tangent: StridedArray, x: StridedArray, mean: StridedArray, rstd: StridedArray, dims: Shape
+) -> tuple[StridedArray, ...]:
+    """The kernel of ``normalize_along``."""
+    return tuple(_broadcast(ALONG, [tangent, x, mean, rstd], dims))
 
 
-def _parameters_for(d: dtype) -> Callable[..., Any] | None:
-    if d.category != FLOATING:
-        return None
+def normalize_jointly(tangent: StridedArray, x: StridedArray, weight: Any, bias: Any, dims: Shape, eps: float) -> Any:
+    """The kernel of ``normalize_jointly``."""
+    if not x.engine.traits.serial:
+        return NotImplemented
+    operands = [each for each in (tangent, x, weight, bias) if each is not None]
+    if tangent.shape != x.shape or broadcast([each.shape for each in operands]) != x.shape:
+        raise RuntimeError("the tangent has another shape, or weight or bias are larger than the input")
+    rows = row_kernel(JOINTLY[weight is not None, bias is not None], x.dtype)
+    values, along, mean, mean_along, rstd, rstd_along = rows(operands, x.shape, dims, (eps,))
+    return values, mean, rstd, along, mean_along, rstd_along
 
-    def backward(
-        grad: StridedArray, x: StridedArray, mean: StridedArray, rstd: StridedArray, dims: Shape, keepdim: bool
-    ) -> tuple[StridedArray, ...]:
-        operands = [grad, x, mean, rstd]
-        engine, shape = x.engine, broadcast((grad.shape, x.shape, mean.shape, rstd.shape))
-        rows = row_kernel(PARAMETERS, d)
-        divides = engine.traits.serial and d.itemsize >= 4  # the kernels of other devices divide rows themselves
-        segments = _segments(shape, dims, engine.traits.compute_units) if divides else 1
-        if segments == 1:
-            found = rows(operands, shape, dims)
-            if not keepdim:
-                kept = reduced_shape(shape, dims, False)
-                return found[0].reshaped(kept), found[1].reshaped(kept)
-            return tuple(found)
+
+def normalize_parameters_backward(
+    grad: StridedArray, x: StridedArray, mean: StridedArray, rstd: StridedArray, dims: Shape, keepdim: bool
+) -> tuple[StridedArray, ...]:
+    """The kernel of ``normalize_parameters_backward``."""
+    operands = [grad, x, mean, rstd]
+    engine, d, shape = x.engine, x.dtype, broadcast((grad.shape, x.shape, mean.shape, rstd.shape))
+    rows = row_kernel(PARAMETERS, d)
+    divides = engine.traits.serial and d.itemsize >= 4  # the kernels of other devices divide rows themselves
+    segments = _segments(shape, dims, engine.traits.compute_units) if divides else 1
+    if segments == 1:
+        found = rows(operands, shape, dims)
+    else:
         longest = max(dims, key=lambda dim: shape[dim])
         split = [_split(t, shape, longest, segments) for t in operands]
         each = rows(split, split[0].shape, tuple([dim + (dim >= longest) for dim in dims]))
-        sums = [sum_of(d, d)(partial, (longest,), False) for partial in each]
-        return tuple(sums) if keepdim else tuple([s.reshaped(reduced_shape(shape, dims, False)) for s in sums])
-
-    return backward
+        found = [sum_of(d, d)(partial, (longest,), False) for partial in each]
+    return tuple(found) if keepdim else tuple([out.reshaped(reduced_shape(shape, dims, False)) for out in found])
 
 
 @lru_cache(1024)
@@ -230,9 +281,7 @@ def _split(x: StridedArray, shape: Shape, dim: int, segments: int) -> StridedArr
 
 
 KERNELS: dict[str, Any] = {
-    "normalize": DtypeSpecialized(_normalize_for),
-    "normalize_along": DtypeSpecialized(_normalize_along_for),
-    "normalize_backward": DtypeSpecialized(_normalize_backward_for),
-    "normalize_jointly": DtypeSpecialized(_normalize_jointly_for),
-    "normalize_parameters_backward": DtypeSpecialized(_parameters_for),
+    **{name: of_floating(partial(_variance, name)) for name in ("var", "std")},
+    **{f.__name__: of_floating(f) for f in (normalize, normalize_along, normalize_backward, normalize_jointly)},
+    "normalize_parameters_backward": of_floating(normalize_parameters_backward),
 }

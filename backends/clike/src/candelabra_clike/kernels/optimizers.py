@@ -16,11 +16,11 @@ from typing import Any, Final, NamedTuple
 from candelabra.dtypes import dtype, float32, float64
 
 from candelabra_clike.array import StridedArray
+from candelabra_clike.conversions import scalar_converter
 from candelabra_clike.engine import Buffer, Engine, Launch
 from candelabra_clike.kernels.copies import clone, contiguous, copy_into
 from candelabra_clike.language import Value, select
 from candelabra_clike.language import sqrt as square_root
-from candelabra_clike.scalars import scalar_converter
 from candelabra_clike.templates.elementwise.loops import CHUNK
 from candelabra_clike.templates.optimizer_steps import OptimizerStep
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
 from math import prod
 from typing import Any, Final
 
 from candelabra.dtypes import dtype
 
 from candelabra_clike.array import Shape, StridedArray
-from candelabra_clike.engine import Engine, Launch
+from candelabra_clike.engine import compiled
 from candelabra_clike.kernels.copies import contiguous
 from candelabra_clike.language import INDEX, Value, constant, select
 from candelabra_clike.language.kernel_arrays import KernelArray
@@ -51,16 +50,10 @@ def pad_around(x: StridedArray, pad: Shape, mode: str) -> StridedArray | Any:
         return out
     rows = out.size // padded[-1]
     per_item = max(1, GRAIN // padded[-1])
-    launch = compiled(engine, bits(x.dtype), dims, mode, is_wide(x, out))
+    launch = compiled(engine, source, engine.traits.serial, bits(x.dtype), dims, mode, is_wide(x, out))
     items = -(-rows // per_item) if engine.traits.serial else out.size
     launch(items, out.buffer, x.buffer, x.offset, rows, per_item, prod(sizes), *sizes, *before, *padded)
     return out
-
-
-@lru_cache(None)
-def compiled(engine: Engine, d: dtype, dims: int, mode: str, wide: bool) -> Launch:
-    """Return the compiled kernel."""
-    return engine.compile(source(engine.traits.serial, d, dims, mode, wide))
 
 
 @built("pad_around")

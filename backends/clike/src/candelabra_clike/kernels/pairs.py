@@ -6,13 +6,13 @@ from functools import lru_cache
 from math import inf
 from typing import Any, Final, NamedTuple
 
-from candelabra.dtypes import FLOATING, dtype, float32
+from candelabra.dtypes import dtype, float32
 
 from candelabra_clike.array import Shape, StridedArray
 from candelabra_clike.engine import Engine, Launch
 from candelabra_clike.kernels.copies import contiguous
 from candelabra_clike.kernels.distances import NORMS, P_NORM, absolute_difference, sign
-from candelabra_clike.kernels.reductions import DtypeSpecialized
+from candelabra_clike.kernels.reductions import of_floating
 from candelabra_clike.language import Value, call, constant, round_to, select
 from candelabra_clike.layouts import WIDE
 from candelabra_clike.templates.pairs import LANES, PairGradient, gradient_source, packing, reduction_source
@@ -134,8 +134,4 @@ def pdist_backward(grad: StridedArray, input: StridedArray, out: StridedArray, p
     return _run(input, float(p), input.shape, contiguous(grad), contiguous(out))
 
 
-def _floating(kernel: Any) -> DtypeSpecialized:
-    return DtypeSpecialized(lambda d: kernel if d.category == FLOATING else None)
-
-
-KERNELS: Final[dict[str, Any]] = {"pdist": _floating(pdist), "pdist_backward": _floating(pdist_backward)}
+KERNELS: Final[dict[str, Any]] = {"pdist": of_floating(pdist), "pdist_backward": of_floating(pdist_backward)}

@@ -7,18 +7,17 @@ that select an expression. Each form has its own loop nest, which is looked up i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, Final, NamedTuple
 
 from candelabra.backend import outline
-from candelabra.dtypes import COMPLEX, FLOATING, INTEGER, bool_, dtype, int64
+from candelabra.dtypes import COMPLEX, FLOATING, INTEGER, bool_, dtype, int32, int64
 from candelabra.library import INDEX, MASK, OPERAND, OPERATORS, PLAIN, REQUIRED, TENSOR, Operator, Parameter, boolean
 
 from candelabra_clike.array import StridedArray
-from candelabra_clike.conversions import converted
+from candelabra_clike.conversions import converted, scalar, scalar_converter, scalar_types
 from candelabra_clike.expressions import EXPRESSIONS, Entry, Expression, expression_for, is_contracted
-from candelabra_clike.language import Value, Variable, declared, value_type
-from candelabra_clike.scalars import scalar, scalar_converter, scalar_types
+from candelabra_clike.language import Value, Variable, call, declared, value_type
 from candelabra_clike.templates.elementwise.calls import ScalarParameter, build_call, specialize
 from candelabra_clike.templates.elementwise.elementwise import NAMES, Elementwise
 
@@ -257,3 +256,50 @@ class PointwiseKernels(Mapping[str, Pointwise]):
 
 
 POINTWISE: Final = PointwiseKernels()
+
+
+class Clamp:
+    """The kernel of ``clamp`` between two numbers, which is that of ``hardtanh``. It declines other bounds, and all
+    calls where the distribution that declares ``hardtanh`` is not installed.
+    """
+
+    @cached_property
+    def between(self) -> Pointwise | None:
+        """The kernel of ``hardtanh``."""
+        if "hardtanh" not in OPERATORS:
+            return None
+        return Pointwise(OPERATORS["hardtanh"], EXPRESSIONS["hardtanh"], inplace=False)
+
+    def for_dtype(self, d: dtype) -> Callable[..., Any] | None:
+        """Return the function for a floating dtype."""
+        between = None if self.between is None else self.between.for_dtype(d)
+        if between is None:
+            return None
+
+        def clamp(x: StridedArray, low: Any, high: Any) -> Any:
+            numbers = low.__class__ in (float, int) and high.__class__ in (float, int)
+            # If bounds cross, the upper one is the result for all elements; a bound that is NaN fails here, too.
+            return between(x, float(low), float(high)) if numbers and low <= high else NotImplemented
+
+        return clamp
+
+    def __call__(self, x: StridedArray, low: Any, high: Any) -> Any:
+        kernel = self.for_dtype(x.dtype)
+        return NotImplemented if kernel is None else kernel(x, low, high)
+
+
+@lru_cache(None)
+def _frexp_kernels(d: dtype) -> tuple[Elementwise, Elementwise]:
+    return (
+        Elementwise.of(f"frexp_mantissa_{d.name}", lambda a: call("frexp_mantissa", a), (d,), d),
+        Elementwise.of(f"frexp_exponent_{d.name}", lambda a: call("frexp_exponent", a), (d,), int32),
+    )
+
+
+def frexp(x: StridedArray) -> tuple[StridedArray, StridedArray]:
+    """Mantissa and exponent. The magnitude of the mantissa is in [0.5, 1); 0, infinities and NaN have exponent 0."""
+    mantissa, exponent = _frexp_kernels(x.dtype)
+    return mantissa(x), exponent(x)
+
+
+KERNELS: Final = {"clamp": Clamp(), "frexp": frexp}

@@ -8,16 +8,28 @@ from math import ceil
 from operator import and_
 from typing import Any, Final
 
-from candelabra.dtypes import bfloat16, bool_, complex64, complex128, dtype, float16, float32, float64, int64, uint64
+from candelabra.dtypes import (
+    FLOATING,
+    bfloat16,
+    bool_,
+    complex64,
+    complex128,
+    dtype,
+    float16,
+    float32,
+    float64,
+    int64,
+    uint64,
+)
 
 from candelabra_clike.array import Shape, StridedArray
-from candelabra_clike.conversions import converted
 from candelabra_clike.device_errors import IndexOutOfBounds
 from candelabra_clike.engine import Engine
 from candelabra_clike.kernels.copies import contiguous
+from candelabra_clike.kernels.reductions import DtypeSpecialized
 from candelabra_clike.language import Value, call, cast, constant, sqrt, value_type
 from candelabra_clike.language.kernels import KernelBuilder
-from candelabra_clike.templates.elementwise.elementwise import Elementwise
+from candelabra_clike.templates.elementwise.elementwise import cast_kernel
 from candelabra_clike.templates.indexing.argsort import argsort as argsort_keys
 from candelabra_clike.templates.indexing.index_arrays import IndexErrors
 from candelabra_clike.templates.random_numbers import HALVES, WORDS, Indices, RandomKernel, Values
@@ -191,17 +203,44 @@ def _random_permutation(engines: Engines) -> Callable[..., Any]:
     def random_permutation(n: int, seed: int, offset: int, d: dtype, index: int) -> StridedArray:
         keys = words()(engines(index), (n,), uint64, seed, offset)
         permutation = argsort_keys(keys, 64)
-        return permutation if d is int64 else cast_indices(d)(permutation)
+        return permutation if d is int64 else cast_kernel(int64, d)(permutation)
 
     return random_permutation
 
 
 @lru_cache(None)
-def cast_indices(d: dtype) -> Elementwise:
-    """Return the kernel that converts indices to another integer dtype."""
-    return Elementwise.of(f"narrowed_{d.name}", lambda a: converted(a, int64, d), (int64,), d)
+def log_gamma(d: dtype) -> RandomKernel:
+    """Logarithms of gamma numbers: quantiles of uniform numbers, section 17. Each has its own concentration.
+
+    The quantile has 9 digits, so float64 is left to the reference device.
+    """
+
+    def parameters(k: KernelBuilder) -> Values:
+        a, a_at = k.reads("a", d), k.number("a_at")
+
+        def quantile(word: Value, i: Value) -> Value:
+            concentration = cast("f64", a[a_at + i])
+            return cast("f32", call("log_gamma_quantile_f64", concentration, call("probability_f64", word)))
+
+        return lambda indices: [quantile(word, i) for word, i in zip(WORDS, indices, strict=True)]
+
+    return RandomKernel(f"log_gamma_{d.name}", d, len(WORDS), parameters)
 
 
+def random_log_gamma(concentration: StridedArray, seed: int, offset: int) -> Any:
+    """The kernel of ``random_log_gamma``."""
+    engine, d = concentration.engine, concentration.dtype
+    if engine.lacks(float64):
+        return NotImplemented
+    a = contiguous(concentration)
+    return log_gamma(d)(engine, a.shape, d, seed, offset, a.buffer, a.offset)
+
+
+KERNELS: Final = {
+    "random_log_gamma": DtypeSpecialized(
+        lambda d: random_log_gamma if d.category == FLOATING and d is not float64 else None
+    )
+}
 FACTORIES: Final = {
     "random_uniform": _continuous_numbers(lambda d, exact: uniform(d)),
     "random_normal": _continuous_numbers(normal),

@@ -9,11 +9,12 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
-from candelabra.dtypes import dtype, float32, float64
+from candelabra.dtypes import dtype
 
 from candelabra_clike.array import Shape, StridedArray
 from candelabra_clike.engine import Engine, Launch
 from candelabra_clike.kernels.copies import contiguous, fill_function
+from candelabra_clike.kernels.reductions import of_single_and_double
 from candelabra_clike.templates import recurrences
 from candelabra_clike.templates.gate_steps import GRU, LSTM, GateStep, gru_backward, lstm_backward
 from candelabra_clike.templates.matmul.matmul import matmul_kernel
@@ -49,20 +50,6 @@ def run(step: GateStep, *arrays: StridedArray) -> tuple[StridedArray, ...]:
         launch = compiled(engine, step, state.dtype)
         launch(count, *[a.buffer for a in (*out, *whole)], *[a.offset for a in whole], width)
     return out
-
-
-class RealKernel:
-    """A kernel for float32 and float64. Half types are left to the composite, which rounds after each operation."""
-
-    def __init__(self, function: Any) -> None:
-        self.function = function
-
-    def for_dtype(self, d: dtype) -> Any:
-        """Return the function for a dtype, or None."""
-        return self.function if d in (float32, float64) else None
-
-    def __call__(self, *args: Any) -> Any:
-        return self.function(*args)
 
 
 def _lstm_step_backward(*args: Any) -> tuple[StridedArray, ...]:
@@ -317,10 +304,10 @@ def gru_sequence_backward(
 
 
 KERNELS: dict[str, Any] = {
-    "lstm_step": RealKernel(lambda sums, last: run(LSTM, sums, last)),
-    "lstm_step_backward": RealKernel(_lstm_step_backward),
-    "gru_step": RealKernel(lambda projected, products, last: run(GRU, projected, products, last)),
-    "gru_step_backward": RealKernel(_gru_step_backward),
-} | {kernel.__name__: RealKernel(kernel) for kernel in (
+    "lstm_step": of_single_and_double(lambda sums, last: run(LSTM, sums, last)),
+    "lstm_step_backward": of_single_and_double(_lstm_step_backward),
+    "gru_step": of_single_and_double(lambda projected, products, last: run(GRU, projected, products, last)),
+    "gru_step_backward": of_single_and_double(_gru_step_backward),
+} | {kernel.__name__: of_single_and_double(kernel) for kernel in (
     rnn_sequence, rnn_sequence_backward, lstm_sequence, lstm_sequence_backward, gru_sequence, gru_sequence_backward,
 )}  # fmt: skip

@@ -3,21 +3,51 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
-from typing import Any
+from functools import lru_cache, partial
+from typing import Any, Final
 
+from candelabra.backend import contiguous_strides
 from candelabra.dtypes import BOOL, COMPLEX, FLOATING, bool_, dtype, float32, float64, int64, uint8
 
 from candelabra_clike.array import Shape, StridedArray
+from candelabra_clike.expressions.comparisons import nonzero
+from candelabra_clike.kernels.copies import cast as cast_first
+from candelabra_clike.kernels.copies import view_as_real
 from candelabra_clike.language import Value, call, cast, highest, lowest, round_to, select, value_type
 from candelabra_clike.templates.elementwise.elementwise import Elementwise
+from candelabra_clike.templates.reductions.arg_reduction import ArgReduction
 from candelabra_clike.templates.reductions.fold import TypedFold, identity
 from candelabra_clike.templates.reductions.reduction import Reduction
 from candelabra_clike.types import CTYPES
 
 Dims = Shape | None
+Reducer = Callable[[StridedArray, Dims, bool], StridedArray]
+"""A function of an array, dims and ``keepdim``, such as a :class:`Reduction`."""
 Folds = Callable[[bool], TypedFold]
 """A fold for devices with or without float64."""
+
+
+class DtypeSpecialized:
+    """A kernel with a function per dtype, which is created once."""
+
+    def __init__(self, choose: Callable[[dtype], Callable[..., Any] | None]) -> None:
+        self.for_dtype = lru_cache(None)(choose)
+
+    def __call__(self, x: StridedArray, *arguments: Any) -> Any:
+        kernel = self.for_dtype(x.dtype)
+        if kernel is None:
+            raise TypeError(f"not implemented for {x.dtype}")
+        return kernel(x, *arguments)
+
+
+def of_floating(kernel: Callable[..., Any]) -> DtypeSpecialized:
+    """Return a kernel of real floating dtypes, which is one function for all of them."""
+    return DtypeSpecialized(lambda d: kernel if d.category == FLOATING else None)
+
+
+def of_single_and_double(kernel: Callable[..., Any]) -> DtypeSpecialized:
+    """Return a kernel of float32 and float64. The composite serves half types: it rounds after each operation."""
+    return DtypeSpecialized(lambda d: kernel if d in (float32, float64) else None)
 
 
 def accumulator_type(d: dtype, wide: bool) -> str:
@@ -57,7 +87,8 @@ def sum_fold(
     return fold
 
 
-def _sum_of(source: dtype, target: dtype) -> Reduction:
+@lru_cache(None)
+def sum_of(source: dtype, target: dtype) -> Reduction:
     """Return the sum of elements that are cast to ``target``, a real or integer dtype, as they are loaded."""
     name = f"sum_{source.name}" + ("" if source is target else f"_{target.name}")
     element, value = CTYPES[source].value, CTYPES[target].value
@@ -90,118 +121,84 @@ def castable(source: dtype, target: dtype) -> bool:
     return source is target or source.category < FLOATING or target.category == FLOATING
 
 
-@lru_cache(None)
-def sum_of(source: dtype, target: dtype) -> Reduction:
-    """Return the sum of one dtype in another."""
-    return _sum_of(source, target)
-
-
-def view_as_real_pairs(x: StridedArray) -> StridedArray:
-    """View complex numbers as real ones with a last dim of 2."""
-    real = float32 if x.dtype.itemsize == 8 else float64
-    strides = (*[2 * step for step in x.strides], 1)
-    return x.restrided((*x.shape, 2), strides, 2 * x.offset, real)
-
-
 def reduce_pairs(kernel: Reduction, x: StridedArray, dim: Dims, keepdim: bool) -> StridedArray:
     """Reduce the real and the imaginary parts of complex numbers."""
-    pairs = view_as_real_pairs(x)
+    pairs = view_as_real(x)
     out = kernel(pairs, tuple(range(len(x.shape))) if dim is None else dim, keepdim)
     shape = out.shape[:-1]
-    from candelabra.backend import contiguous_strides
-
     return out.restrided(shape, contiguous_strides(shape), 0, x.dtype)
 
 
-def cast_first(x: StridedArray, d: dtype) -> StridedArray:
-    """Cast the input to the requested dtype if it cannot be cast while loading."""
-    from candelabra_clike.kernels.copies import KERNELS as copying
-
-    out: StridedArray = copying["cast"](x, d)
-    return out
-
-
-def sum_for(d: dtype) -> Callable[..., StridedArray]:
-    """Return the kernel of ``sum`` for a dtype."""
-    natural = int64 if d.category < FLOATING else d
-    plain = sum_of(*[float32 if d.itemsize == 8 else float64] * 2) if d.category == COMPLEX else sum_of(d, natural)
-
-    def total(x: StridedArray, dim: Dims, keepdim: bool, dtype: Any) -> StridedArray:
-        if dtype is None or dtype is natural:
-            return reduce_pairs(plain, x, dim, keepdim) if d.category == COMPLEX else plain(x, dim, keepdim)
-        if castable(d, dtype):
-            return sum_of(d, dtype)(x, dim, keepdim)
-        return sum_for(dtype)(cast_first(x, dtype), dim, keepdim, dtype)
-
-    return total
+def natural_dtype(d: dtype) -> dtype:
+    """Return the dtype of sums and products."""
+    return int64 if d.category < FLOATING else d
 
 
 @lru_cache(None)
-def _mean_of(d: dtype) -> Reduction:
-    name = f"mean_{d.name}"
-    return Reduction(name, sum_fold(name, d, result=mean_of_total(CTYPES[d].value)), CTYPES[d], d)
+def sum_for(d: dtype, target: dtype | None) -> Reducer | None:
+    """Return the sum of a dtype in another one, or None if elements have to be cast first."""
+    target = target or natural_dtype(d)
+    if d.category == COMPLEX:
+        return partial(reduce_pairs, sum_of(d.to_real(), d.to_real())) if target is d else None
+    return sum_of(d, target) if castable(d, target) else None
 
 
-def mean_for(d: dtype) -> Callable[..., StridedArray] | None:
-    """Return the kernel of ``mean`` for a dtype."""
-    if d.category < FLOATING:
+@lru_cache(None)
+def mean_for(d: dtype, target: dtype | None) -> Reducer | None:
+    """Return the mean of a floating or complex dtype."""
+    if d.category < FLOATING or target not in (None, d):
         return None
-    plain = _mean_of(d if d.category == FLOATING else float32 if d.itemsize == 8 else float64)
-
-    def mean(x: StridedArray, dim: Dims, keepdim: bool, dtype: Any) -> StridedArray:
-        if dtype is not None and dtype is not d:
-            kernel = mean_for(dtype)
-            if kernel is None:
-                raise ValueError(f"mean() expects a floating or complex dtype, got {dtype}")
-            return kernel(cast_first(x, dtype), dim, keepdim, None)
-        return reduce_pairs(plain, x, dim, keepdim) if d.category == COMPLEX else plain(x, dim, keepdim)
-
-    return mean
+    real = d.to_real()
+    name = f"mean_{real.name}"
+    plain = Reduction(name, sum_fold(name, real, result=mean_of_total(CTYPES[real].value)), CTYPES[real], real)
+    return plain if real is d else partial(reduce_pairs, plain)
 
 
-def product_for(d: dtype) -> Callable[..., StridedArray]:
-    """Return the kernel of ``prod`` for a dtype."""
-    natural = int64 if d.category < FLOATING else d
-    name, element, value = f"prod_{d.name}", CTYPES[d].value, CTYPES[natural].value
+@lru_cache(None)
+def product_for(d: dtype, target: dtype | None) -> Reducer | None:
+    """Return the product of a dtype. Small integers have one in int64 and one in their own dtype."""
+    target, value = target or natural_dtype(d), CTYPES[d].value
+    if target not in (d, natural_dtype(d)):
+        return None
+    name = f"prod_{d.name}" + "_own" * (target is d and d.category < FLOATING and d is not int64)
     if d.category == COMPLEX:
         fold = TypedFold(name, value, value, lambda a, b: call("product", a, b), 1)
     elif d.category == FLOATING:
         fold = TypedFold(name, value, value, multiplied, 1)
-    else:
-        fold = _integer_product(name, element, value)
-    plain = Reduction(name, lambda wide: fold, CTYPES[d], natural)
-
-    def product(x: StridedArray, dim: Dims, keepdim: bool, dtype: Any) -> StridedArray:
-        if dtype is None or dtype is d or dtype is natural:
-            return plain(x, dim, keepdim)
-        return product_of(dtype)(cast_first(x, dtype), dim, keepdim, dtype)
-
-    if d.category < FLOATING and d is not int64:
-        return _in_own_dtype(product, d)
-    return product
+    else:  # wraps around in 64 bits and is then truncated
+        output = value_type(target)
+        fold = TypedFold(
+            name, value, "u64", multiplied, 1, each=lambda x: cast("u64", x),
+            result=lambda total, count: total != 0 if output == "bool" else cast(output, total), output=output,
+        )  # fmt: skip
+    return Reduction(name, lambda wide: fold, CTYPES[d], target)
 
 
-def _integer_product(name: str, element: str, output: str) -> TypedFold:
-    """Return the product of integers, which wraps around in 64 bits and is then truncated."""
-    return TypedFold(
-        name, element, "u64", multiplied, 1, each=lambda x: cast("u64", x),
-        result=lambda total, count: total != 0 if output == "bool" else cast(output, total), output=output,
-    )  # fmt: skip
+def with_result_dtype(
+    reducer: Callable[[dtype, dtype | None], Reducer | None], expects: str = "", error: type[Exception] = TypeError
+) -> DtypeSpecialized:
+    """Return the kernel of an operator with the parameter ``dtype``. Elements that ``reducer`` does not reduce in that
+    dtype are cast to it first. Raises an error that begins with ``expects`` if the operator does not have it.
+    """
 
+    @lru_cache(None)
+    def choose(d: dtype) -> Callable[..., StridedArray] | None:
+        plain = reducer(d, None)
+        if plain is None:
+            return None
 
-def _in_own_dtype(product: Callable[..., StridedArray], d: dtype) -> Callable[..., StridedArray]:
-    """Return the kernel of products of small integers with ``dtype=`` their own dtype."""
-    name = f"prod_{d.name}_own"
-    own = _integer_product(name, CTYPES[d].value, value_type(d))
-    narrow = Reduction(name, lambda wide: own, CTYPES[d], d)
+        def kernel(x: StridedArray, dim: Dims, keepdim: bool, dtype: Any) -> StridedArray:
+            own = plain if dtype is None else reducer(d, dtype)
+            if own is not None:
+                return own(x, dim, keepdim)
+            other = choose(dtype)
+            if other is None:
+                raise error(f"{expects}, got {dtype}")
+            return other(cast_first(x, dtype), dim, keepdim, dtype)
 
-    def kernel(x: StridedArray, dim: Dims, keepdim: bool, dtype: Any) -> StridedArray:
-        return narrow(x, dim, keepdim) if dtype is d else product(x, dim, keepdim, dtype)
+        return kernel
 
-    return kernel
-
-
-product_of = lru_cache(None)(product_for)
+    return DtypeSpecialized(choose)
 
 
 def extreme(operation: str, largest: bool, d: dtype) -> Reduction | None:
@@ -229,11 +226,6 @@ def logical(operation: str, join: Callable[[Value, Value], Value], first: int, d
     return Reduction(name, lambda wide: fold, CTYPES[d], uint8 if d is uint8 else bool_)
 
 
-def nonzero(x: Value) -> Value:
-    """Return whether an element is not 0."""
-    return (x.real != 0) | (x.imag != 0) if x.type in ("c64", "c128") else x != 0
-
-
 def counting_for(d: dtype) -> Callable[..., StridedArray]:
     """Return the kernel of ``count_nonzero`` for a dtype."""
     fold = _counted(f"count_nonzero_{d.name}", d, nonzero, "i64")
@@ -254,29 +246,21 @@ def nan_as_zero(x: Value) -> Value:
     return select(x == x, x, 0)
 
 
-def nansum_for(d: dtype) -> Callable[..., StridedArray] | None:
-    """Return the kernel of ``nansum`` for a dtype. Integers have no NaN."""
-    if d.category == COMPLEX:
-        return None
+@lru_cache(None)
+def nansum_for(d: dtype, target: dtype | None) -> Reducer | None:
+    """Return the sum of a dtype without NaN, which integers do not have."""
     if d.category < FLOATING:
-        return sum_for(d)
+        return sum_for(d, target)
+    if d.category != FLOATING or target not in (None, d):
+        return None
     name = f"nansum_{d.name}"
-    own = Reduction(name, sum_fold(name, d, each=nan_as_zero), CTYPES[d], d)
-
-    def nansum(x: StridedArray, dim: Dims, keepdim: bool, dtype: Any) -> StridedArray:
-        if dtype is None or dtype is d:
-            return own(x, dim, keepdim)
-        kernel = nansum_for(dtype)
-        if kernel is None:
-            raise TypeError(f"nansum() expects a real dtype, got {dtype}")
-        return kernel(cast_first(x, dtype), dim, keepdim, dtype)
-
-    return nansum
+    return Reduction(name, sum_fold(name, d, each=nan_as_zero), CTYPES[d], d)
 
 
-def nanmean_for(d: dtype) -> Callable[..., StridedArray] | None:
-    """Return the kernel of ``nanmean`` for a real dtype. Sums of half types are float32, because they may overflow."""
-    if d.category != FLOATING:
+@lru_cache(None)
+def nanmean_for(d: dtype, target: dtype | None) -> Reducer | None:
+    """Return the mean of a floating dtype without NaN. Sums of half types are float32, because they may overflow."""
+    if d.category != FLOATING or target not in (None, d):
         return None
     wide = float32 if d.is_half else d
     name = f"nansum_{d.name}_wide"
@@ -285,42 +269,62 @@ def nanmean_for(d: dtype) -> Callable[..., StridedArray] | None:
     count = Reduction(counted.name, lambda has_float64: counted, CTYPES[d], wide)
     divided = Elementwise.of(f"nanmean_{d.name}", lambda a, b: a / b, (wide, wide), d)
 
-    def nanmean(x: StridedArray, dim: Dims, keepdim: bool, dtype: Any) -> StridedArray:
-        if dtype is None or dtype is d:
-            mean: StridedArray = divided(total(x, dim, keepdim), count(x, dim, keepdim))
-            return mean
-        kernel = nanmean_for(dtype)
-        if kernel is None:
-            raise TypeError(f"nanmean() expects a floating dtype, got {dtype}")
-        return kernel(cast_first(x, dtype), dim, keepdim, dtype)
+    def nanmean(x: StridedArray, dim: Dims, keepdim: bool) -> StridedArray:
+        mean: StridedArray = divided(total(x, dim, keepdim), count(x, dim, keepdim))
+        return mean
 
     return nanmean
 
 
-class DtypeSpecialized:
-    """A kernel with a function per dtype, which is created once."""
+@lru_cache(None)
+def arg_reduction(largest: bool, d: dtype) -> ArgReduction:
+    """Return the arg-reduction of a real dtype: the largest or the smallest element."""
+    name = "max" if largest else "min"
+    plain = extreme(name, largest, d)
+    assert plain is not None, f"{d} has no order"
+    floating = d.category == FLOATING
 
-    def __init__(self, choose: Callable[[dtype], Callable[..., Any] | None]) -> None:
-        self.for_dtype = lru_cache(None)(choose)
+    def better(a: Value, b: Value) -> Value:
+        precedes = a > b if largest else a < b
+        return precedes | ((a != a) & (b == b)) if floating else precedes
 
-    def __call__(self, x: StridedArray, *arguments: Any) -> Any:
-        kernel = self.for_dtype(x.dtype)
-        if kernel is None:
-            raise TypeError(f"not implemented for {x.dtype}")
-        return kernel(x, *arguments)
+    def equal(a: Value, b: Value) -> Value:
+        return (a == b) | ((a != a) & (b != b)) if floating else a == b
+
+    return ArgReduction(f"arg{name}_{d.name}", better, equal, plain.fold(True), d)
 
 
+def _indices(largest: bool, d: dtype) -> Any:
+    if d.category == COMPLEX:
+        return None
+
+    def kernel(x: StridedArray, dim: int | None, keepdim: bool) -> StridedArray:
+        return arg_reduction(largest, d)(x, dim, keepdim)[1]
+
+    return kernel
+
+
+def _values_and_indices(largest: bool, d: dtype) -> Any:
+    return None if d.category == COMPLEX else arg_reduction(largest, d)
+
+
+SUM: Final = with_result_dtype(sum_for)
+NANSUM: Final = with_result_dtype(nansum_for, "nansum() expects a real dtype")
 KERNELS: dict[str, Any] = {
-    "sum": DtypeSpecialized(sum_for),
-    "mean": DtypeSpecialized(mean_for),
-    "prod": DtypeSpecialized(product_of),
+    "sum": SUM,
+    "mean": with_result_dtype(mean_for, "mean() expects a floating or complex dtype", ValueError),
+    "prod": with_result_dtype(product_for),
     "amax": DtypeSpecialized(lambda d: extreme("amax", True, d)),
     "amin": DtypeSpecialized(lambda d: extreme("amin", False, d)),
     "all": DtypeSpecialized(lambda d: logical("all", lambda a, b: a & b, 1, d)),
     "any": DtypeSpecialized(lambda d: logical("any", lambda a, b: a | b, 0, d)),
     "count_nonzero": DtypeSpecialized(counting_for),
-    "nansum": DtypeSpecialized(nansum_for),
-    "nanmean": DtypeSpecialized(nanmean_for),
+    "nansum": DtypeSpecialized(lambda d: (SUM if d.category < FLOATING else NANSUM).for_dtype(d)),  # no NaN
+    "argmax": DtypeSpecialized(lambda d: _indices(True, d)),
+    "argmin": DtypeSpecialized(lambda d: _indices(False, d)),
+    "max_dim": DtypeSpecialized(lambda d: _values_and_indices(True, d)),
+    "min_dim": DtypeSpecialized(lambda d: _values_and_indices(False, d)),
+    "nanmean": with_result_dtype(nanmean_for, "nanmean() expects a floating dtype"),
 }
 
 
@@ -330,10 +334,6 @@ def reduction_for(name: str, d: dtype, target: dtype | None) -> Reduction | None
     """
     if d.category == COMPLEX:
         return None
-    if name == "sum":
-        target = target or (int64 if d.category < FLOATING else d)
-        return sum_of(d, target) if castable(d, target) else None
-    if name == "mean":
-        return _mean_of(d) if d.category == FLOATING and target in (None, d) else None
-    found = KERNELS[name].for_dtype(d)
+    reducers = {"sum": sum_for, "mean": mean_for}
+    found = reducers[name](d, target) if name in reducers else KERNELS[name].for_dtype(d)
     return found if isinstance(found, Reduction) else None

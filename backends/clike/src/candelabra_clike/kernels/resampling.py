@@ -8,18 +8,17 @@ after the other to a line of the result.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import lru_cache
 from math import prod
 from typing import Any
 
-from candelabra.dtypes import FLOATING, dtype
+from candelabra.dtypes import dtype
 
 from candelabra_clike.array import StridedArray
-from candelabra_clike.engine import Engine, Launch
+from candelabra_clike.engine import compiled
 from candelabra_clike.kernels.copies import contiguous
-from candelabra_clike.kernels.reductions import DtypeSpecialized
+from candelabra_clike.kernels.reductions import of_floating
 from candelabra_clike.language import INDEX, Value, Variable, and_then, cast, constant, select, value_type
 from candelabra_clike.language.kernel_arrays import KernelArray
 from candelabra_clike.language.kernels import KernelBuilder, built, least
@@ -44,7 +43,7 @@ def _run(x: StridedArray, dim: int, start: StridedArray, weight: StridedArray, s
     rows, per_item = lead * size, max(1, GRAIN // tail)
     if adjoint and tail == 1:  # whole planes
         per_item = -(-per_item // size) * size
-    launch = _compiled(engine, x.dtype, weight.shape[1], adjoint, is_wide(x, out, weight))
+    launch = compiled(engine, source, engine.traits.serial, x.dtype, weight.shape[1], adjoint, is_wide(x, out, weight))
     items = -(-rows // per_item) if engine.traits.serial else out.size
     offsets = x.offset, start.offset, weight.offset
     launch(items, out.buffer, x.buffer, start.buffer, weight.buffer, *offsets, rows, per_item, size, read, tail)
@@ -59,15 +58,6 @@ def _resample_adjoint(
     g: StridedArray, dim: int, start: StridedArray, weight: StridedArray, size: int
 ) -> StridedArray | Any:
     return _run(g, dim, start, weight, size, True)
-
-
-def _for(function: Callable[..., Any]) -> DtypeSpecialized:
-    return DtypeSpecialized(lambda d: function if d.category == FLOATING else None)
-
-
-@lru_cache(None)
-def _compiled(engine: Engine, d: dtype, width: int, adjoint: bool, wide: bool) -> Launch:
-    return engine.compile(source(engine.traits.serial, d, width, adjoint, wide))
 
 
 @built("resample")
@@ -244,4 +234,4 @@ class ResamplingKernel:
             k.assign(row, row + self.count)
 
 
-KERNELS: dict[str, Any] = {"resample": _for(_resample), "resample_adjoint": _for(_resample_adjoint)}
+KERNELS: dict[str, Any] = {"resample": of_floating(_resample), "resample_adjoint": of_floating(_resample_adjoint)}

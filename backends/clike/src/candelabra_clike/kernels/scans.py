@@ -7,17 +7,17 @@ from functools import lru_cache
 from typing import Any
 
 from candelabra.backend import contiguous_strides
-from candelabra.dtypes import BOOL, COMPLEX, FLOATING, dtype, float32, float64, int64
+from candelabra.dtypes import BOOL, COMPLEX, FLOATING, dtype, int64
 
 from candelabra_clike.array import StridedArray
-from candelabra_clike.kernels.copies import clone
+from candelabra_clike.kernels.copies import cast as cast_first
+from candelabra_clike.kernels.copies import clone, view_as_real
 from candelabra_clike.kernels.reductions import (
     DtypeSpecialized,
     accumulator_type,
-    cast_first,
     cast_of,
     castable,
-    view_as_real_pairs,
+    natural_dtype,
 )
 from candelabra_clike.language import Value, call, cast, constant, highest, lowest, pair, part_type, rare, select
 from candelabra_clike.templates.reductions.scan import ScanKernel
@@ -70,16 +70,15 @@ def _accumulate(operation: str, x: StridedArray, dim: int, target: dtype) -> Str
     if target.category == COMPLEX and operation == "cumsum":
         if not x.shape:
             return clone(x)
-        real = float32 if target.itemsize == 8 else float64
-        out = accumulation(operation, real, real)([view_as_real_pairs(x)], dim)[0]
+        real = target.to_real()
+        out = accumulation(operation, real, real)([view_as_real(x)], dim)[0]
         return out.restrided(x.shape, contiguous_strides(x.shape), 0, target)
     return accumulation(operation, x.dtype, target)([x], dim)[0]
 
 
 def _accumulation(operation: str) -> Callable[..., StridedArray]:
     def kernel(x: StridedArray, dim: int, dtype: Any) -> StridedArray:
-        natural = int64 if x.dtype.category < FLOATING else x.dtype
-        return _accumulate(operation, x, dim, natural if dtype is None else dtype)
+        return _accumulate(operation, x, dim, dtype or natural_dtype(x.dtype))
 
     return kernel
 

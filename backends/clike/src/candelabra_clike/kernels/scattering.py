@@ -6,17 +6,16 @@ Sums and products of half types are accumulated in float32 and rounded once, as 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from candelabra.dtypes import BOOL, COMPLEX, dtype, float32
 
 from candelabra_clike.array import Shape, StridedArray
-from candelabra_clike.conversions import converted as converted_value
 from candelabra_clike.device_errors import IndexOutOfBounds
 from candelabra_clike.expressions import EXPRESSIONS as POINTWISE
 from candelabra_clike.expressions import Expression, expression_for
-from candelabra_clike.kernels.copies import clone, contiguous
+from candelabra_clike.kernels.copies import clone, contiguous, zeros
 from candelabra_clike.kernels.indexing import (
     INDEX,
     OF_DIM,
@@ -30,7 +29,7 @@ from candelabra_clike.kernels.indexing import (
 from candelabra_clike.language import Value, constant, highest, lowest, pair, select, value_type
 from candelabra_clike.layouts import broadcast, broadcast_layout, overlapping
 from candelabra_clike.templates.convolutions import scatter_planes as plane_kernel
-from candelabra_clike.templates.elementwise.elementwise import MAX_PLANS, Elementwise
+from candelabra_clike.templates.elementwise.elementwise import MAX_PLANS, Elementwise, cast_kernel
 from candelabra_clike.templates.indexing.gather import bits
 from candelabra_clike.templates.indexing.index_arrays import IndexedDim
 from candelabra_clike.templates.indexing.scatter import ScatterDims, ScatterRule, scatter
@@ -128,14 +127,6 @@ def without_overlap(array: StridedArray, target: StridedArray) -> StridedArray:
     return clone(array) if array.buffer is target.buffer and overlapping(array, target) else array
 
 
-@lru_cache(64)
-def converted(source: dtype, target: dtype) -> Elementwise:
-    """Return the kernel that converts one floating dtype to another."""
-    return Elementwise.of(
-        f"as_{target.name}_{source.name}", lambda a: converted_value(a, source, target), (source,), target
-    )
-
-
 def in_accumulator_dtype(x: StridedArray, inplace: bool, write: Callable[[StridedArray], object]) -> StridedArray:
     """Call ``write`` with ``x``, or a copy, in the dtype of accumulation, and return the result in the dtype of
     ``x``.
@@ -145,51 +136,36 @@ def in_accumulator_dtype(x: StridedArray, inplace: bool, write: Callable[[Stride
         out = x if inplace else clone(x)
         write(out)
         return out
-    work: StridedArray = converted(x.dtype, wide)(x)
+    work: StridedArray = cast_kernel(x.dtype, wide)(x)
     write(work)
-    result: StridedArray = converted(wide, x.dtype)(work, out=x if inplace else None)
+    result: StridedArray = cast_kernel(wide, x.dtype)(work, out=x if inplace else None)
     return result
 
 
-def scatter_src(x: StridedArray, dim: int, index: StridedArray, src: StridedArray) -> StridedArray:
+# The kernels of operators with an in-place form take it first.
+def scatter_src(inplace: bool, x: StridedArray, dim: int, index: StridedArray, src: StridedArray) -> StridedArray:
     """Assign; the last value wins."""
-    return scatter_src_(clone(x), dim, index, src)
+    return scatter_along(x if inplace else clone(x), dim, index, src, [assign_rule(x.dtype)], SCATTER["scatter_src"])
 
 
-def scatter_src_(x: StridedArray, dim: int, index: StridedArray, src: StridedArray) -> StridedArray:
-    """The in-place form of :func:`scatter_src`."""
-    return scatter_along(x, dim, index, src, [assign_rule(x.dtype)], SCATTER["scatter_src"])
-
-
-def scatter_add(x: StridedArray, dim: int, index: StridedArray, src: StridedArray) -> StridedArray:
+def scatter_add(inplace: bool, x: StridedArray, dim: int, index: StridedArray, src: StridedArray) -> StridedArray:
     """Add in order."""
-    return _added(x, dim, index, src, False)
-
-
-def scatter_add_(x: StridedArray, dim: int, index: StridedArray, src: StridedArray) -> StridedArray:
-    """The in-place form of :func:`scatter_add`."""
-    return _added(x, dim, index, src, True)
-
-
-def _added(x: StridedArray, dim: int, index: StridedArray, src: StridedArray, inplace: bool) -> StridedArray:
     rules = [reduce_rule("sum", x.dtype)]
     return in_accumulator_dtype(
         x, inplace, lambda out: scatter_along(out, dim, index, src, rules, SCATTER["scatter_add"])
     )
 
 
-def _extreme(inplace: bool) -> Callable[..., StridedArray]:
-    def kernel(
-        x: StridedArray, dim: int, index: StridedArray, src: StridedArray, reduce: str, include_self: bool
-    ) -> StridedArray:
-        rules = [reduce_rule(reduce, x.dtype)]
-        if not include_self:
-            rules.insert(0, reset_rule(reduce, accumulator_dtype(x.dtype)))
-        return in_accumulator_dtype(
-            x, inplace, lambda out: scatter_along(out, dim, index, src, rules, SCATTER["scatter_extreme"])
-        )
-
-    return kernel
+def scatter_extreme(
+    inplace: bool, x: StridedArray, dim: int, index: StridedArray, src: StridedArray, reduce: str, include_self: bool
+) -> StridedArray:
+    """Keep the extremes, without the elements themselves unless they are included."""
+    rules = [reduce_rule(reduce, x.dtype)]
+    if not include_self:
+        rules.insert(0, reset_rule(reduce, accumulator_dtype(x.dtype)))
+    return in_accumulator_dtype(
+        x, inplace, lambda out: scatter_along(out, dim, index, src, rules, SCATTER["scatter_extreme"])
+    )
 
 
 def scatter_planes(x: StridedArray, index: StridedArray, size: int, distinct: bool) -> StridedArray:
@@ -202,7 +178,7 @@ def scatter_planes(x: StridedArray, index: StridedArray, size: int, distinct: bo
         plane_kernel.fill(out, contiguous(x), contiguous(index), rule, SCATTER["scatter_planes"], distinct)
         return out
     out = scatter_along(zeros(x, shape, wide), len(shape) - 1, index, x, [rule], SCATTER["scatter_planes"])
-    result: StridedArray = out if wide is x.dtype else converted(wide, x.dtype)(out)
+    result: StridedArray = out if wide is x.dtype else cast_kernel(wide, x.dtype)(out)
     return result
 
 
@@ -216,20 +192,6 @@ def put_planes(x: StridedArray, index: StridedArray, size: int) -> Any:
     return out
 
 
-def zeros(like: StridedArray, shape: tuple[int, ...], d: dtype) -> StridedArray:
-    """Return an array of zeros on the device of ``like``."""
-    out = like.engine.empty(shape, d)
-    if out.size:
-        zero(bits(d))(out=out)
-    return out
-
-
-@lru_cache(64)
-def zero(d: dtype) -> Elementwise:
-    """Return the kernel that fills an array with 0."""
-    return Elementwise(f"zero_{CTYPES[d].memory}", constant(value_type(d), 0), (), d)
-
-
 @lru_cache(64)
 def apply_rule(rule: ScatterRule) -> Elementwise:
     """Return the kernel that applies a rule to all elements, without an index."""
@@ -237,56 +199,36 @@ def apply_rule(rule: ScatterRule) -> Elementwise:
 
 
 # -- whole slices, and index arrays for several dims ------------------------------------------------------------------
-def index_add(x: StridedArray, dim: int, index: StridedArray, source: StridedArray) -> StridedArray:
+def index_add(inplace: bool, x: StridedArray, dim: int, index: StridedArray, source: StridedArray) -> StridedArray:
     """Add slices in order."""
-    return in_accumulator_dtype(x, False, lambda out: _slices_added(out, dim, index, source))
+
+    def add(target: StridedArray) -> None:
+        out, indices, values = at_least_1d(target), at_least_1d(index), at_least_1d(source)
+        if len(index.shape) > 1 or values.shape != (*out.shape[:dim], indices.size, *out.shape[dim + 1 :]):
+            raise ValueError(
+                f"a source of shape {source.shape} does not fit an input of shape {target.shape} along dim {dim}"
+            )
+        indices, values = without_overlap(indices, out), without_overlap(values, out)
+        strides = (0,) * dim + indices.strides + (0,) * (len(out.shape) - dim - 1)
+        indexed = (IndexedDim(strides, dim, out.shape[dim], out.strides[dim]),)
+        dims = ScatterDims(values.shape, zero_stride(out.strides, dim), values.strides, frozenset((dim,)))
+        scatter(out, dims, [indices], indexed, values, [reduce_rule("sum", source.dtype)], INDEX_ADD)
+
+    return in_accumulator_dtype(x, inplace, add)
 
 
-def index_add_(x: StridedArray, dim: int, index: StridedArray, source: StridedArray) -> StridedArray:
-    """The in-place form of :func:`index_add`."""
-    return in_accumulator_dtype(x, True, lambda out: _slices_added(out, dim, index, source))
-
-
-def _slices_added(target: StridedArray, dim: int, index: StridedArray, source: StridedArray) -> None:
-    out, indices, values = at_least_1d(target), at_least_1d(index), at_least_1d(source)
-    if len(index.shape) > 1 or values.shape != (*out.shape[:dim], indices.size, *out.shape[dim + 1 :]):
-        raise ValueError(
-            f"a source of shape {source.shape} does not fit an input of shape {target.shape} along dim {dim}"
-        )
-    indices, values = without_overlap(indices, out), without_overlap(values, out)
-    strides = (0,) * dim + indices.strides + (0,) * (len(out.shape) - dim - 1)
-    indexed = (IndexedDim(strides, dim, out.shape[dim], out.strides[dim]),)
-    dims = ScatterDims(values.shape, zero_stride(out.strides, dim), values.strides, frozenset((dim,)))
-    scatter(out, dims, [indices], indexed, values, [reduce_rule("sum", source.dtype)], INDEX_ADD)
-
-
-def _slices_copied(inplace: bool) -> Callable[..., Any]:
-    def kernel(x: StridedArray, dim: int, index: StridedArray, source: StridedArray) -> Any:
-        indices = at_least_1d(index)
-        if not x.shape or len(index.shape) > 1 or source.shape != (*x.shape[:dim], indices.size, *x.shape[dim + 1 :]):
-            return NotImplemented  # for the operator's body, which also says what is wrong
-        return _put(x, [*(None,) * dim, indices], source, False, inplace)
-
-    return kernel
+def index_copy(inplace: bool, x: StridedArray, dim: int, index: StridedArray, source: StridedArray) -> Any:
+    """Assign slices; the last one wins."""
+    indices = at_least_1d(index)
+    if not x.shape or len(index.shape) > 1 or source.shape != (*x.shape[:dim], indices.size, *x.shape[dim + 1 :]):
+        return NotImplemented  # for the operator's body, which also says what is wrong
+    return index_put(inplace, x, [*(None,) * dim, indices], source, False)
 
 
 def index_put(
-    x: StridedArray, indices: Sequence[StridedArray | None], values: StridedArray, accumulate: bool
+    inplace: bool, x: StridedArray, indices: Sequence[StridedArray | None], values: StridedArray, accumulate: bool
 ) -> StridedArray:
     """Assign (the last value wins) or add values at index arrays."""
-    return _put(x, indices, values, accumulate, False)
-
-
-def index_put_(
-    x: StridedArray, indices: Sequence[StridedArray | None], values: StridedArray, accumulate: bool
-) -> StridedArray:
-    """The in-place form of :func:`index_put`."""
-    return _put(x, indices, values, accumulate, True)
-
-
-def _put(
-    x: StridedArray, indices: Sequence[StridedArray | None], values: StridedArray, accumulate: bool, inplace: bool
-) -> StridedArray:
     if accumulate:
         return in_accumulator_dtype(
             x, inplace, lambda out: _put_into(out, indices, values, reduce_rule("sum", x.dtype))
@@ -321,9 +263,7 @@ def _put_dims(selected: AdvancedIndex, shape: Shape, strides: Shape) -> ScatterD
 
 
 KERNELS: dict[str, Any] = {
-    "scatter_src": scatter_src, "scatter_src_": scatter_src_, "scatter_add": scatter_add, "scatter_add_": scatter_add_,
-    "scatter_extreme": _extreme(False), "scatter_extreme_": _extreme(True), "scatter_planes": scatter_planes,
-    "put_planes": put_planes,
-    "index_add": index_add, "index_add_": index_add_, "index_copy": _slices_copied(False),
-    "index_copy_": _slices_copied(True), "index_put": index_put, "index_put_": index_put_,
-}  # fmt: skip
+    kernel.__name__ + form: partial(kernel, bool(form))
+    for kernel in (scatter_src, scatter_add, scatter_extreme, index_add, index_copy, index_put)
+    for form in ("", "_")
+} | {"scatter_planes": scatter_planes, "put_planes": put_planes}

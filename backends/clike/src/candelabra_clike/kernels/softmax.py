@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
-from candelabra.backend import contiguous_strides, reduced_shape
-from candelabra.dtypes import FLOATING, dtype
+from candelabra.dtypes import dtype
 
 from candelabra_clike.array import Shape, StridedArray
-from candelabra_clike.kernels.reductions import DtypeSpecialized
+from candelabra_clike.kernels.reductions import of_floating
 from candelabra_clike.language import call, cast, select
 from candelabra_clike.layouts import broadcast
 from candelabra_clike.templates.rows.program import MAX, SUM, RowProgram, RowReduction
@@ -54,36 +53,17 @@ def row_kernel(program: RowProgram, d: dtype) -> RowKernel:
     return RowKernel(program, d)
 
 
-def _along(choose: Callable[[dtype], RowProgram]) -> DtypeSpecialized:
-    """Return the kernel of a program along one dim."""
-
-    def for_dtype(d: dtype) -> Callable[..., StridedArray] | None:
-        if d.category != FLOATING:
-            return None
-        rows = row_kernel(choose(d), d)
-
-        def kernel(*arguments: Any) -> StridedArray:
-            *operands, dim = arguments
-            shape = operands[0].shape if len(operands) == 1 else broadcast([x.shape for x in operands])
-            return rows(operands, shape, (dim,) if shape else ())[0]
-
-        return kernel
-
-    return DtypeSpecialized(for_dtype)
+def _along(choose: Callable[[dtype], RowProgram], *arguments: Any) -> StridedArray:
+    """Run a program along one dim, the last of the arguments."""
+    *operands, dim = arguments
+    shape = operands[0].shape if len(operands) == 1 else broadcast([x.shape for x in operands])
+    d = operands[0].dtype
+    return row_kernel(choose(d), d)(operands, shape, (dim,) if shape else ())[0]
 
 
-def _logsumexp_for(d: dtype) -> Callable[..., StridedArray] | None:
-    if d.category != FLOATING:
-        return None
-    rows = row_kernel(LOGSUMEXP, d)
-
-    def logsumexp(x: StridedArray, dim: Shape | None, keepdim: bool) -> StridedArray:
-        dims = tuple(range(len(x.shape))) if dim is None else dim
-        out = rows([x], x.shape, dims)[0]
-        shape = reduced_shape(x.shape, dims, keepdim)
-        return out.restrided(shape, contiguous_strides(shape), 0)
-
-    return logsumexp
+def logsumexp(x: StridedArray, dim: Shape | None, keepdim: bool) -> StridedArray:
+    """The kernel of ``logsumexp``."""
+    return row_kernel(LOGSUMEXP, x.dtype).reduced([x], dim, keepdim)[0]
 
 
 ALONG: dict[str, Callable[[dtype], RowProgram]] = {
@@ -95,6 +75,6 @@ ALONG: dict[str, Callable[[dtype], RowProgram]] = {
 }
 """The programs along one dim: of the operands of a call, whose last argument is the dim."""
 KERNELS: dict[str, Any] = {
-    **{name: _along(program) for name, program in ALONG.items()},
-    "logsumexp": DtypeSpecialized(_logsumexp_for),
+    **{name: of_floating(partial(_along, program)) for name, program in ALONG.items()},
+    "logsumexp": of_floating(logsumexp),
 }

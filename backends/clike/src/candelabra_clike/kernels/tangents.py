@@ -6,28 +6,60 @@ In the programs, ``a`` is the tangent and ``b`` the input.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import lru_cache
+from collections.abc import Callable, Sequence
+from functools import lru_cache, partial
 from math import inf, prod
 from typing import Any
 
-from candelabra.backend import contiguous_strides, reduced_shape
 from candelabra.dtypes import FLOATING, dtype
 
-from candelabra_clike.array import Shape, StridedArray
+from candelabra_clike.array import Shape, StridedArray, extent
 from candelabra_clike.conversions import converted
-from candelabra_clike.kernels.reductions import DtypeSpecialized, accumulator_type
+from candelabra_clike.engine import Engine
+from candelabra_clike.kernels.normalization import mean_of_row, squared_distance
+from candelabra_clike.kernels.reductions import DtypeSpecialized, accumulator_type, of_floating
 from candelabra_clike.kernels.scattering import SCATTER, accumulator_dtype, identity, scatter_along
 from candelabra_clike.kernels.softmax import row_kernel
-from candelabra_clike.kernels.variances import mean_of_row, squared_distance
-from candelabra_clike.language import Value, call, cast, select, sqrt
-from candelabra_clike.templates.elementwise.several import ElementwiseSeveral
+from candelabra_clike.language import Value, all_declared, call, cast, select, sqrt, value_type
+from candelabra_clike.layouts import WIDE, is_wide
+from candelabra_clike.templates.elementwise.elementwise import MAX_PLANS, ElementwiseSchedule, Launches
+from candelabra_clike.templates.elementwise.loops import LoopNest, operands
 from candelabra_clike.templates.indexing.scatter import ScatterRule
 from candelabra_clike.templates.reduction_dims import check_not_empty
 from candelabra_clike.templates.reductions.scan import ScanKernel
 from candelabra_clike.templates.reductions.scan_source import ScanOp
 from candelabra_clike.templates.rows.program import MAX, SUM, RowOperation, RowProgram, RowReduction
 from candelabra_clike.types import CTYPES
+
+
+class ElementwiseSeveral:
+    """``outs[k][i] = function(a[i], b[i], …)[k]`` for arrays of one shape, with the dtypes ``inputs`` and ``outputs``.
+
+    Raises ``ExpressionError`` for a wrong function.
+    """
+
+    def __init__(
+        self, name: str, function: Callable[..., Any], inputs: Sequence[dtype], outputs: Sequence[dtype]
+    ) -> None:
+        values = all_declared(name, function, operands(inputs), [[value_type(d)] for d in outputs])
+        self._launches = Launches(LoopNest(name, tuple(values), tuple(inputs), tuple(outputs), (), False))
+        self._schedule = lru_cache(MAX_PLANS)(self._scheduled)
+
+    def __call__(self, arrays: Sequence[StridedArray], outs: Sequence[StridedArray]) -> None:
+        """Write the results to ``outs``, which have elements, none of them in an array or twice."""
+        placed = (*outs, *arrays)
+        first = outs[0]
+        wide = is_wide(*placed)
+        plan = self._schedule(first.engine, first.shape, tuple([array.strides for array in placed]), wide)
+        if max([array.offset for array in placed]) > plan.max_offset:
+            plan = self._schedule(first.engine, first.shape, tuple([array.strides for array in placed]), True)
+        buffers, offsets = [array.buffer for array in placed], [array.offset for array in placed]
+        plan.launch(plan.items, *buffers, *offsets, *plan.numbers)
+
+    def _scheduled(self, engine: Engine, shape: Shape, rows: tuple[Shape, ...], wide: bool) -> ElementwiseSchedule:
+        furthest = max([extent(shape, row) for row in rows])
+        return self._launches.schedule(engine, shape, rows, False, wide or furthest >= WIDE, furthest)
+
 
 LARGEST = RowOperation(lambda a, b: select((a >= b) | (a != a), a, b), -inf, False)
 SMALLEST = RowOperation(lambda a, b: select((a <= b) | (a != a), a, b), inf, False)
@@ -113,76 +145,40 @@ PRODUCT = RowProgram(
 """The derivative, and the product: (x, a) (y, b) = (x y, x b + a y)."""
 
 
-def _reduced(rows: list[StridedArray], shape: Shape) -> tuple[StridedArray, ...]:
-    """Return results of rows in the shape of a reduction."""
-    return tuple([row.restrided(shape, contiguous_strides(shape), 0) for row in rows])
+def check_tangent(t: StridedArray, x: StridedArray) -> None:
+    """Raise ``RuntimeError`` if a tangent has another shape than its tensor."""
+    if t.shape != x.shape:
+        raise RuntimeError(f"the tangent has the shape {tuple(t.shape)}, but its tensor has {tuple(x.shape)}")
 
 
-def _extremum_along(d: dtype) -> Callable[..., Any] | None:
-    if d.category != FLOATING:
-        return None
-
-    def kernel(t: StridedArray, x: StridedArray, dim: Shape | None, largest: bool, keepdim: bool) -> Any:
-        check_not_empty("amax" if largest else "amin", x.shape, dim or None)
-        if t.shape != x.shape:
-            raise RuntimeError(f"the tangent has the shape {tuple(t.shape)}, but its tensor has {tuple(x.shape)}")
-        dims = dim or tuple(range(len(x.shape)))
-        rows = row_kernel(EXTREMA[largest], d)([t, x], x.shape, dims)
-        return _reduced(rows, reduced_shape(x.shape, dims, keepdim))
-
-    return kernel
+def _reduced(
+    program: RowProgram, t: StridedArray, x: StridedArray, dim: Shape | None, keepdim: bool, *numbers: float
+) -> tuple[StridedArray, ...]:
+    """Return the results of a program in the shape of a reduction."""
+    check_tangent(t, x)
+    return tuple(row_kernel(program, x.dtype).reduced([t, x], dim, keepdim, numbers))
 
 
-def _variance_along(d: dtype) -> Callable[..., Any] | None:
-    if d.category != FLOATING:
-        return None
-
-    def kernel(t: StridedArray, x: StridedArray, dim: Shape | None, correction: float, keepdim: bool) -> Any:
-        if t.shape != x.shape:
-            raise RuntimeError(f"the tangent has the shape {tuple(t.shape)}, but its tensor has {tuple(x.shape)}")
-        dims = tuple(range(len(x.shape))) if dim is None else dim
-        divisor = float(max(prod([x.shape[d] for d in dims]) - correction, 0))
-        rows = row_kernel(VARIANCE, d)([t, x], x.shape, dims, (divisor,))
-        mean, variance, slope, mean_slope = _reduced(rows, reduced_shape(x.shape, dims, keepdim))
-        return variance, mean, slope, mean_slope
-
-    return kernel
+def extremum_along(t: StridedArray, x: StridedArray, dim: Shape | None, largest: bool, keepdim: bool) -> Any:
+    """The kernel of ``extremum_along``."""
+    check_not_empty("amax" if largest else "amin", x.shape, dim or None)
+    return _reduced(EXTREMA[largest], t, x, dim or None, keepdim)
 
 
-def _two_along(program: RowProgram) -> DtypeSpecialized:
-    """Return the kernel of a program with a value and a slope for each row."""
-
-    def for_dtype(d: dtype) -> Callable[..., Any] | None:
-        if d.category != FLOATING:
-            return None
-        rows = row_kernel(program, d)
-
-        def kernel(t: StridedArray, x: StridedArray, dim: Shape | None, keepdim: bool) -> Any:
-            if t.shape != x.shape:
-                raise RuntimeError(f"the tangent has the shape {tuple(t.shape)}, but its tensor has {tuple(x.shape)}")
-            dims = tuple(range(len(x.shape))) if dim is None else dim
-            return _reduced(rows([t, x], x.shape, dims), reduced_shape(x.shape, dims, keepdim))
-
-        return kernel
-
-    return DtypeSpecialized(for_dtype)
+def var_mean_along(t: StridedArray, x: StridedArray, dim: Shape | None, correction: float, keepdim: bool) -> Any:
+    """The kernel of ``var_mean_along``."""
+    count = prod(x.shape if dim is None else [x.shape[d] for d in dim])
+    divisor = float(max(count - correction, 0))
+    mean, variance, slope, mean_slope = _reduced(VARIANCE, t, x, dim, keepdim, divisor)
+    return variance, mean, slope, mean_slope
 
 
-def _product_along(d: dtype) -> Callable[..., Any] | None:
-    if d.category != FLOATING:
-        return None
-    rows = row_kernel(PRODUCT, d)
-
-    def kernel(t: StridedArray, x: StridedArray, dim: Shape | None, keepdim: bool) -> Any:
-        if not x.engine.traits.serial:
-            return NotImplemented
-        if t.shape != x.shape:
-            raise RuntimeError(f"the tangent has the shape {tuple(t.shape)}, but its tensor has {tuple(x.shape)}")
-        dims = tuple(range(len(x.shape))) if dim is None else dim
-        slope, product = _reduced(rows([t, x], x.shape, dims), reduced_shape(x.shape, dims, keepdim))
-        return product, slope
-
-    return kernel
+def prod_along(t: StridedArray, x: StridedArray, dim: Shape | None, keepdim: bool) -> Any:
+    """The kernel of ``prod_along``."""
+    if not x.engine.traits.serial:
+        return NotImplemented
+    slope, product = _reduced(PRODUCT, t, x, dim, keepdim)
+    return product, slope
 
 
 # -- cumulative products ----------------------------------------------------------------------------------------------
@@ -205,8 +201,7 @@ def _cumulative_product_along(d: dtype) -> Callable[..., Any] | None:
     scanning = ScanKernel(name, scan, [CTYPES[d]] * 2, [d, d])
 
     def kernel(t: StridedArray, x: StridedArray, dim: int) -> Any:
-        if t.shape != x.shape:
-            raise RuntimeError(f"the tangent has the shape {tuple(t.shape)}, but its tensor has {tuple(x.shape)}")
+        check_tangent(t, x)
         return tuple(scanning([x, t], dim))
 
     return kernel
@@ -271,49 +266,39 @@ def _grouped(x: StridedArray, d: dtype, count: int) -> list[StridedArray]:
     return [group.restrided(x.shape, group.strides[:-1], k) for k in range(count)]
 
 
-def _scatter_extreme_along(d: dtype) -> Callable[..., Any] | None:
-    if d.category != FLOATING:
-        return None
-    wide = accumulator_dtype(d)
-
-    def kernel(
-        t: StridedArray,
-        t_src: StridedArray | None,
-        x: StridedArray,
-        dim: int,
-        index: StridedArray,
-        src: StridedArray,
-        reduce: str,
-        include_self: bool,
-    ) -> Any:
-        if t.shape != x.shape or (t_src is not None and t_src.shape != src.shape):
-            raise RuntimeError(f"the tangent has the shape {tuple(t.shape)}, but its tensor has {tuple(x.shape)}")
-        out, slope = x.engine.empty(x.shape, d), x.engine.empty(x.shape, d)
-        if not x.size:
-            return out, slope
-        state = _grouped(x, wide, 3)
-        _beginning(d, wide)([x, t], state)
-        sources = 1
-        if t_src is not None and src.size:
-            pairs, sources = _grouped(src, d, 2), 2
-            _pairs(d)([src, t_src], pairs)
-            src = pairs[0]
-        rules = [extreme_rule(reduce, d, sources)]
-        if not include_self:
-            rules.insert(0, extreme_reset(reduce, d))
-        scatter_along(state[0], dim, index, src, rules, SCATTER["scatter_extreme"])
-        _ending(wide, d)(state, [out, slope])
+def scatter_extreme_along(
+    t: StridedArray, t_src: StridedArray | None, x: StridedArray, dim: int, index: StridedArray, src: StridedArray,
+    reduce: str, include_self: bool,
+) -> Any:  # fmt: skip
+    """The kernel of ``scatter_extreme_along``."""
+    check_tangent(t, x)
+    if t_src is not None:
+        check_tangent(t_src, src)
+    d, wide = x.dtype, accumulator_dtype(x.dtype)
+    out, slope = x.engine.empty(x.shape, d), x.engine.empty(x.shape, d)
+    if not x.size:
         return out, slope
-
-    return kernel
+    state = _grouped(x, wide, 3)
+    _beginning(d, wide)([x, t], state)
+    sources = 1
+    if t_src is not None and src.size:
+        pairs, sources = _grouped(src, d, 2), 2
+        _pairs(d)([src, t_src], pairs)
+        src = pairs[0]
+    rules = [extreme_rule(reduce, d, sources)]
+    if not include_self:
+        rules.insert(0, extreme_reset(reduce, d))
+    scatter_along(state[0], dim, index, src, rules, SCATTER["scatter_extreme"])
+    _ending(wide, d)(state, [out, slope])
+    return out, slope
 
 
 KERNELS: dict[str, Any] = {
     "cumprod_along": DtypeSpecialized(_cumulative_product_along),
-    "extremum_along": DtypeSpecialized(_extremum_along),
-    "var_mean_along": DtypeSpecialized(_variance_along),
-    "norm_along": _two_along(NORM),
-    "logsumexp_along": _two_along(LOGSUMEXP),
-    "prod_along": DtypeSpecialized(_product_along),
-    "scatter_extreme_along": DtypeSpecialized(_scatter_extreme_along),
+    "extremum_along": of_floating(extremum_along),
+    "var_mean_along": of_floating(var_mean_along),
+    "norm_along": of_floating(partial(_reduced, NORM)),
+    "logsumexp_along": of_floating(partial(_reduced, LOGSUMEXP)),
+    "prod_along": of_floating(prod_along),
+    "scatter_extreme_along": of_floating(scatter_extreme_along),
 }

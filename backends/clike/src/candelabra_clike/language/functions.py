@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from candelabra.dtypes import dtype
 
+from candelabra_clike.device_errors import REASONS
 from candelabra_clike.language.types import COMPLEX, FLOATS, INTEGERS, holds
 from candelabra_clike.language.values import (
     Cast,
@@ -16,7 +17,6 @@ from candelabra_clike.language.values import (
     as_value,
 )
 from candelabra_clike.library import FunctionSignature, signature
-from candelabra_clike.refusals import REASONS
 from candelabra_clike.types import CTYPES
 
 
@@ -115,7 +115,7 @@ def _select(condition: Value, chosen: Operand, other: Operand, rare: bool) -> Va
 
 def refuse(condition: Value, reason: str, value: Value) -> Value:
     """Return ``value``; where the condition is true, the kernel reports the error of a reason of
-    :data:`candelabra_clike.refusals.REASONS`. Raises ``TypeError`` for any other reason.
+    :data:`candelabra_clike.device_errors.REASONS`. Raises ``TypeError`` for any other reason.
     """
     if reason not in REASONS:
         raise TypeError(f"the reason {reason!r} of a refusal is none of {', '.join(REASONS)}")

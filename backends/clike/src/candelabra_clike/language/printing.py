@@ -47,8 +47,8 @@ def text(value: Value, form: str = "") -> str:
 
 LANES: Final = {"vector4": 4, "vector": 8, "vector16": 16}
 """The elements of a vector, by the form of its text."""
-FORMS: Final = {lanes: form for form, lanes in LANES.items()}
-"""The form of the text for vectors of some lanes."""
+FORMS: Final = {1: "", **{lanes: form for form, lanes in LANES.items()}}
+"""The form of the text for one element, and for vectors of some lanes."""
 VECTOR_TYPES: Final = frozenset((*FLOATS, *INTEGERS)) - {"bool", INDEX}
 """The types for which there are vectors of eight."""
 

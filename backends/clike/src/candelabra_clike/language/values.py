@@ -287,7 +287,7 @@ def replaced(value: Value, by: Mapping[Value, Value]) -> Value:
 
 
 def reasons_in(*values: Value) -> tuple[str, ...]:
-    """Return the reasons for which expressions refuse values, see :mod:`candelabra_clike.refusals`."""
+    """Return the reasons for which expressions refuse values, see :mod:`candelabra_clike.device_errors`."""
     return tuple(dict.fromkeys(node.reason for v in values for node in v.walk() if isinstance(node, Refuse)))
 
 

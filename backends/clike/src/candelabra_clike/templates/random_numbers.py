@@ -1,4 +1,5 @@
 """Random-number kernels: each work-item converts full Philox counters to values, for any launch size.
+Elementwise kernels draw theirs by :class:`Draw`.
 
 Specification: ``docs/notes/0001-random-numbers.md``, section 11.
 """
@@ -7,15 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from math import prod
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from candelabra.dtypes import dtype
 
 from candelabra_clike.array import Shape, StridedArray
-from candelabra_clike.engine import Engine, Launch
-from candelabra_clike.language import Value, Variable, cast, constant
+from candelabra_clike.engine import Engine, compiled
+from candelabra_clike.language import Value, Variable, cast, constant, text
 from candelabra_clike.language.kernels import KernelBuilder, built, least
 from candelabra_clike.layouts import WIDE
 from candelabra_clike.source import Source
@@ -99,11 +99,37 @@ class RandomKernel:
         if count:
             counters = -(-count // self.per)
             items = -(-counters // COUNTERS_PER_ITEM) if engine.traits.serial else counters
-            compiled(engine, self, count >= WIDE)(items, out.buffer, count, seed, offset, *arguments)
+            compiled(engine, self.source, engine.traits.serial, count >= WIDE)(
+                items, out.buffer, count, seed, offset, *arguments
+            )
         return out
 
 
-@lru_cache(None)
-def compiled(engine: Engine, draw: RandomKernel, wide: bool) -> Launch:
-    """Return the compiled kernel."""
-    return engine.compile(draw.source(engine.traits.serial, wide))
+DRAWN = 256
+"""Elements of the block for which a work-item of a serial device draws random numbers first."""
+
+
+class Draw(NamedTuple):
+    """Random numbers, one per element in C order: values of the words ``w0`` … of Philox counters.
+
+    ``seed`` and ``offset`` are names of numbers.
+    """
+
+    variable: Variable
+    values: tuple[Value, ...]
+    seed: str
+    offset: str
+
+    def block(self, counters: int, first: str, high: str) -> str:
+        """Return statements that fill an array with the numbers of ``counters`` counters from ``first`` on."""
+        name, per = f"{self.variable.name}_block", len(self.values)
+        stored = "".join(f"{name}[c * {per}u + {i}u] = {text(value)};\n" for i, value in enumerate(self.values))
+        return (
+            f"{self.variable.type} {name}[{counters * per}];\nfor (u32 c = 0; c < {counters}u; ++c) {{\n"
+            f"PHILOX({high}, {self.offset} + 1 + ({first}) + c, {self.seed})\n{stored}}}\n"
+        )
+
+    @property
+    def statement(self) -> str:
+        """The statement that reads the random number of element ``i`` of a block."""
+        return f"const {self.variable.type} {self.variable.name} = {self.variable.name}_block[i];\n"

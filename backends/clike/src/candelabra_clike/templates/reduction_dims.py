@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import lru_cache
 from math import prod
 from typing import NamedTuple
 
 from candelabra_clike.array import Shape
-from candelabra_clike.layouts import collapsed
-from candelabra_clike.templates.elementwise.loops import STEP
+from candelabra_clike.layouts import collapsed_dims
+from candelabra_clike.templates.elementwise.loops import stride_kind
 
 
 class ReductionDims(NamedTuple):
@@ -51,7 +50,7 @@ class ReductionDims(NamedTuple):
     def form(self, across: bool, adjacent: bool, adjacent_rows: bool) -> ReductionForm:
         """Return the form whose innermost loop is along the kept dims (``across``) or along the reduced dims."""
         inner = (self.kept_rows if across else self.reduced_rows)[1:]
-        kinds = tuple([min(row[-1], STEP) if row[-1] >= 0 else STEP for row in inner])
+        kinds = tuple([stride_kind(row[-1]) for row in inner])
         return ReductionForm(len(self.kept), len(self.reduced), adjacent, adjacent_rows, kinds)
 
 
@@ -87,13 +86,7 @@ def reduction_dims(
     # An expanded dim, whose stride is 0, becomes the outermost loop.
     order = reduced_dims if ordered else sorted(reduced_dims, key=lambda d: -strides[d] if strides[d] else -(2**63))
     rows = (strides, *others)
-    kept, kept_rows = collapsed(tuple([shape[d] for d in kept_dims]), _chosen(rows, kept_dims))
-    reduced, reduced_rows = collapsed(tuple([shape[d] for d in order]), _chosen(rows, order))
-    return ReductionDims(kept, kept_rows, reduced, reduced_rows)
-
-
-def _chosen(rows: Sequence[Shape], dims: Sequence[int]) -> tuple[Shape, ...]:
-    return tuple([tuple([row[d] for d in dims]) for row in rows])
+    return ReductionDims(*collapsed_dims(shape, rows, kept_dims), *collapsed_dims(shape, rows, order))
 
 
 def check_not_empty(name: str, shape: Shape, dims: Shape | None) -> None:

@@ -6,12 +6,11 @@ Source: Chellapilla, Puri and Simard, "High performance convolutional neural net
 from __future__ import annotations
 
 from contextlib import ExitStack
-from functools import lru_cache
 from math import prod
 from typing import Final
 
 from candelabra_clike.array import Shape, StridedArray
-from candelabra_clike.engine import Engine, Launch
+from candelabra_clike.engine import compiled
 from candelabra_clike.language import INDEX, Value, and_then, constant, select
 from candelabra_clike.language.kernels import KernelBuilder, built, least
 from candelabra_clike.layouts import is_wide
@@ -69,7 +68,7 @@ def gather_patches(x: StridedArray, patches: Patches) -> StridedArray:
         *(padding_numbers(x, patches) if isinstance(x, PaddedView) else ()),
     )  # fmt: skip
     modulus = 1 << (64 if wide else 32)  # negative numbers as unsigned indices
-    launch = compiled(x.engine, memory, len(patches.taps), width, isinstance(x, PaddedView), wide)
+    launch = compiled(x.engine, source, memory, len(patches.taps), width, isinstance(x, PaddedView), wide)
     items = columns * -(-patches.channels // per_item)
     launch(items, out.buffer, x.buffer, *[n % modulus for n in numbers])
     return out
@@ -87,12 +86,6 @@ def padding_numbers(x: PaddedView, patches: Patches) -> list[int]:
         *[p // s for p, s in zip(patches.position_steps, steps, strict=True)],
         *[t // s for t, s in zip(patches.tap_steps, steps, strict=True)],
     ]
-
-
-@lru_cache(256)
-def compiled(engine: Engine, memory: str, rank: int, width: int, padded: bool, wide: bool) -> Launch:
-    """Return the compiled kernel."""
-    return engine.compile(source(memory, rank, width, padded, wide))
 
 
 @built("conv")

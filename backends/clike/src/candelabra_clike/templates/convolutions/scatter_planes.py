@@ -8,13 +8,12 @@ added in the order of the index.
 
 from __future__ import annotations
 
-from functools import lru_cache
 from math import prod
 from typing import NamedTuple
 
 from candelabra_clike.array import StridedArray
 from candelabra_clike.device_errors import IndexOutOfBounds
-from candelabra_clike.engine import Engine, Launch
+from candelabra_clike.engine import compiled
 from candelabra_clike.language import Value, cast, constant, select
 from candelabra_clike.language.kernel_arrays import KernelArray
 from candelabra_clike.language.kernels import KernelBuilder, built, least
@@ -63,16 +62,10 @@ def fill(
         items = -(-planes // planes_per_item)
     else:
         items = planes * (count if distinct else min(count, 1))
-    compiled(engine, rule, distinct)(
+    compiled(engine, text, rule, engine.traits.serial, distinct)(
         items, out.buffer, x.buffer, index.buffer, errors, ticket, x.offset, index.offset, planes, planes_per_item,
         size, count, dim,
     )  # fmt: skip
-
-
-@lru_cache(None)
-def compiled(engine: Engine, rule: ScatterRule, distinct: bool) -> Launch:
-    """Return the compiled kernel."""
-    return engine.compile(text(rule, engine.traits.serial, distinct))
 
 
 @built("scatter_planes")

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from math import prod
 
 from candelabra.backend import contiguous_strides
 from candelabra.dtypes import dtype, uint8, uint16, uint32, uint64
 
 from candelabra_clike.array import Shape, StridedArray
-from candelabra_clike.engine import Engine, Launch
+from candelabra_clike.engine import compiled
 from candelabra_clike.language import INDEX, Value, Variable, and_then, cast, constant, select
 from candelabra_clike.language.kernels import KernelBuilder, built, least
 from candelabra_clike.layouts import is_wide
@@ -40,16 +39,10 @@ def _copy(
     wide = serial or is_wide(out, x)
     rows, per_item = prod(sizes[:-1]), max(1, CHUNK // sizes[-1])
     modulus = 1 << (64 if wide else 32)  # a negative stride as an unsigned index
-    compiled(out.engine, out.dtype, len(sizes), wide)(
+    compiled(out.engine, source, serial, out.dtype, len(sizes), wide)(
         -(-rows // per_item) if serial else rows * sizes[-1], out.buffer, x.buffer, out.offset, first, rows, per_item,
         *sizes, *inside, *before, *[step % modulus for step in steps],
     )  # fmt: skip
-
-
-@lru_cache(None)
-def compiled(engine: Engine, d: dtype, rank: int, wide: bool) -> Launch:
-    """Return the compiled kernel."""
-    return engine.compile(source(engine.traits.serial, d, rank, wide))
 
 
 @built("padded")

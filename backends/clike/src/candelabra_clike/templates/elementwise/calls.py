@@ -12,8 +12,8 @@ from candelabra.backend import contiguous_strides
 from candelabra.library import build, indent
 
 from candelabra_clike.array import Shape, StridedArray
+from candelabra_clike.conversions import LIMIT
 from candelabra_clike.layouts import broadcast
-from candelabra_clike.scalars import LIMIT
 from candelabra_clike.templates.elementwise.elementwise import Elementwise
 
 
@@ -59,8 +59,7 @@ def build_call(
     first = arrays[0] if arrays else ""
     if arrays and not nest.nest.reasons:
         scope["plans"] = nest.plans
-        lines += contiguous_lines(nest, arrays, values, inplace)
-        lines += planned_lines(nest, arrays, values, inplace)
+        lines += launching_lines(nest, arrays, values, inplace)
     array_arguments = f"({', '.join(arrays)},)" if arrays else "()"
     number_arguments = f"({', '.join(values)},)" if values else "()"
     lines.append(f"return general({array_arguments}, {number_arguments}, {first if inplace else None})")
@@ -95,73 +94,59 @@ def scalar_lines(numbers: Sequence[ScalarParameter]) -> tuple[list[str], list[st
     return values, lines
 
 
-def contiguous_lines(nest: Elementwise, arrays: Sequence[str], values: Sequence[str], inplace: bool) -> list[str]:
-    """Return the lines for contiguous arrays of one shape, which queue the kernel directly."""
+def launching_lines(nest: Elementwise, arrays: Sequence[str], values: Sequence[str], inplace: bool) -> list[str]:
+    """Return the lines for contiguous arrays of one shape, which queue the kernel directly, and those for arrays of
+    shapes and strides that :meth:`Elementwise.general` has planned.
+
+    The latter are broadcast or permuted, as the gradient of a sum is, which is one element in the shape of the input.
+    """
     first, others = arrays[0], arrays[1:]
-    conditions = [f"{n}.contiguous and {n}.shape == {first}.shape" for n in others]
-    if inplace:
-        conditions += [f"{n}.buffer is not {first}.buffer" for n in others]
+    apart = [f"{n}.buffer is not {first}.buffer" for n in others] if inplace else []
     out = first if inplace else "out"
-    create = [
-        "out = new(Array)",
-        "out.engine = engine",
-        f"out.buffer = engine.allocate(size * {nest.output.itemsize} or 1)",
-        f"out.shape = shape = {first}.shape",
-        "out.strides = STRIDES[shape]",
-        "out.offset = 0",
-        "out.dtype = DTYPE",
-        "out.size = size",
-        "out.contiguous = True",
-    ]
-    buffers = ", ".join(f"{n}.buffer" for n in (out, *arrays))
-    offsets = ", ".join([f"{first}.offset" if inplace else "0", *[f"{n}.offset" for n in arrays]])
-    launch = f"launch(-(-size // chunk), {', '.join([buffers, offsets, 'size', *values])})"
-    body = [
+    placed = [f"{n}.buffer" for n in (out, *arrays)]
+    placed += [f"{first}.offset" if inplace else "0", *[f"{n}.offset" for n in arrays]]
+    flat = [
         f"engine = {first}.engine",
         f"size = {first}.size",
         "launch, chunk, most = flat[engine]",
-        *([] if inplace else ["if size > most:", "    launch = past_caches[engine]", *create]),
-        launch,
+        *([] if inplace else ["if size > most:", "    launch = past_caches[engine]", f"shape = {first}.shape"]),
+        *([] if inplace else created(nest, "STRIDES[shape]", "True")),
+        f"launch(-(-size // chunk), {', '.join([*placed, 'size', *values])})",
         f"return {out}",
     ]
-    return [f"if {' and '.join([f'{first}.contiguous', *conditions])}:", *indent(body)]
-
-
-def planned_lines(nest: Elementwise, arrays: Sequence[str], values: Sequence[str], inplace: bool) -> list[str]:
-    """Return the lines for arrays of shapes and strides that :meth:`Elementwise.general` has planned.
-
-    Such arrays are broadcast or permuted, as the gradient of a sum is, which is one element in the shape of the input.
-    """
-    first, others = arrays[0], arrays[1:]
-    layouts = [f"({n}.shape, {n}.strides)" for n in arrays]
     result = [f"{first}.shape", f"{first}.strides"] if inplace else []
-    lines = [
+    layouts = [f"({n}.shape, {n}.strides)" for n in arrays]
+    planned = [
+        *([] if inplace else [f"engine = {first}.engine", *created(nest, "strides", "contiguous")]),
+        f"run(items, {', '.join([*placed, '*numbers', *values])})",
+        f"return {out}",
+    ]
+    same = [f"{n}.contiguous and {n}.shape == {first}.shape" for n in others]
+    near = [f"{n}.offset <= max_offset" for n in arrays]
+    return [
+        f"if {' and '.join([f'{first}.contiguous', *same, *apart])}:",
+        *indent(flat),
         f"plan = plans.get(({', '.join([f'{first}.engine', *result, *layouts])}))",
         "if plan is not None:",
         "    run, items, numbers, shape, strides, size, contiguous, max_offset = plan",
+        f"    if {' and '.join(['run is not None', *near, *apart])}:",
+        *indent(indent(planned)),
     ]
-    near = [f"{n}.offset <= max_offset" for n in arrays]
-    apart = [f"{n}.buffer is not {first}.buffer" for n in others] if inplace else []
-    out = first if inplace else "out"
-    create = [
+
+
+def created(nest: Elementwise, strides: str, contiguous: str) -> list[str]:
+    """Return the lines that create the result of ``size`` elements in the variable ``out``."""
+    return [
         "out = new(Array)",
-        f"out.engine = engine = {first}.engine",
+        "out.engine = engine",
         f"out.buffer = engine.allocate(size * {nest.output.itemsize} or 1)",
         "out.shape = shape",
-        "out.strides = strides",
+        f"out.strides = {strides}",
         "out.offset = 0",
         "out.dtype = DTYPE",
         "out.size = size",
-        "out.contiguous = contiguous",
+        f"out.contiguous = {contiguous}",
     ]
-    buffers = [f"{n}.buffer" for n in (out, *arrays)]
-    offsets = [f"{first}.offset" if inplace else "0", *[f"{n}.offset" for n in arrays]]
-    body = [
-        *([] if inplace else create),
-        f"run(items, {', '.join([*buffers, *offsets, '*numbers', *values])})",
-        f"return {out}",
-    ]
-    return [*lines, f"    if {' and '.join(['run is not None', *near, *apart])}:", *indent(indent(body))]
 
 
 def specialize(

@@ -10,12 +10,14 @@ import sys
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from candelabra.backend import contiguous_strides, is_contiguous_layout
 from candelabra.dtypes import dtype, uint8, uint16, uint32, uint64
 
 from candelabra_clike.array import Shape, StridedArray, extent
+from candelabra_clike.conversions import converted
+from candelabra_clike.device_errors import Refusal
 from candelabra_clike.engine import Engine, Launch
 from candelabra_clike.language import Value, declared, value_type
 from candelabra_clike.layouts import (
@@ -28,8 +30,8 @@ from candelabra_clike.layouts import (
     memory_order,
     overlapping,
 )
-from candelabra_clike.refusals import Refusal
 from candelabra_clike.source import Source
+from candelabra_clike.templates.elementwise.large import LINE_BYTES, nontemporal, nontemporal_rows, tile_size, tiles
 from candelabra_clike.templates.elementwise.loops import (
     CHUNK,
     HOISTED,
@@ -39,12 +41,11 @@ from candelabra_clike.templates.elementwise.loops import (
     UNIT,
     LoopNest,
     operands,
+    stride_kind,
 )
-from candelabra_clike.templates.elementwise.nontemporal import LINE_BYTES, nontemporal, nontemporal_rows
-from candelabra_clike.templates.elementwise.tiles import tile_size, tiles
 from candelabra_clike.templates.elementwise.vectors import rows_of_vectors
 
-__all__ = ["CHUNK", "Elementwise", "NAMES", "copy_kernel", "without_overlap"]
+__all__ = ["CHUNK", "Elementwise", "NAMES", "cast_kernel", "copy_kernel", "without_overlap"]
 
 RANKS = (2, 4, 8, 16, 32, 64)
 """The ranks of the loop nests over rows. Other ranks are padded with dims of size 1."""
@@ -198,8 +199,17 @@ class Launches:
 
     def __init__(self, nest: LoopNest) -> None:
         self.nest = nest
-        self.flat: dict[Engine, tuple[Launch, int, int]] = ContiguousLaunches(nest)
-        self.nontemporal: dict[Engine, Launch] = NonTemporalLaunches(nest)
+        self.flat = OfEngine(self._contiguous)
+        """The loop nest over contiguous arrays, the elements per work-item, and the largest new result that it writes
+        through the caches.
+        """
+        self.nontemporal = OfEngine(lambda engine: engine.compile(nontemporal(nest)))
+        """The loop nest over contiguous arrays for larger new results, with non-temporal stores."""
+
+    def _contiguous(self, engine: Engine) -> tuple[Launch, int, int]:
+        serial = engine.traits.serial
+        chunk = CHUNK if serial else self.nest.per_lane
+        return engine.compile(self.nest.flat(serial)), chunk, most_through_caches(self.nest, engine)
 
     def schedule(
         self, engine: Engine, shape: Shape, rows: tuple[Shape, ...], new: bool, wide: bool, furthest: int
@@ -269,7 +279,7 @@ def serial_schedule(
     rows = tuple((0,) * missing + row for row in rows)
     dims = (*sizes, *[step for row in rows for step in row])
     last = sizes[-1]
-    steps = [min(row[-1], STEP) if row[-1] >= 0 else STEP for row in rows]
+    steps = [stride_kind(row[-1]) for row in rows]
     inner = tuple(steps) if STEP not in steps else (UNIT if steps[0] == UNIT else STEP, *[STEP] * (len(rows) - 1))
     if inner[0] == HOISTED:
         inner = (STEP, *inner[1:])
@@ -313,19 +323,17 @@ def move_before_last(values: Shape, dim: int) -> Shape:
     return (*values[:dim], *values[dim + 1 : -1], values[dim], values[-1])
 
 
-class ContiguousLaunches(dict[Engine, tuple[Launch, int, int]]):
-    """For each device: the loop nest over contiguous arrays, the elements per work-item, and the largest new result
-    that it writes through the caches.
-    """
+T = TypeVar("T")
 
-    def __init__(self, nest: LoopNest) -> None:
-        self.nest = nest
 
-    def __missing__(self, engine: Engine) -> tuple[Launch, int, int]:
-        serial = engine.traits.serial
-        launch = engine.compile(self.nest.flat(serial))
-        chunk = CHUNK if serial else self.nest.per_lane
-        self[engine] = found = launch, chunk, most_through_caches(self.nest, engine)
+class OfEngine(dict[Engine, T]):
+    """What ``make(engine)`` returns for each device, made at the first use."""
+
+    def __init__(self, make: Callable[[Engine], T]) -> None:
+        self.make = make
+
+    def __missing__(self, engine: Engine) -> T:
+        found = self[engine] = self.make(engine)
         return found
 
 
@@ -339,17 +347,6 @@ def most_through_caches(nest: LoopNest, engine: Engine) -> int:
     if not traits.serial or nest.uses_library:
         return sys.maxsize
     return traits.cache // 4 // nest.outputs[0].itemsize
-
-
-class NonTemporalLaunches(dict[Engine, Launch]):
-    """For each device: the loop nest over contiguous arrays for larger new results, with non-temporal stores."""
-
-    def __init__(self, nest: LoopNest) -> None:
-        self.nest = nest
-
-    def __missing__(self, engine: Engine) -> Launch:
-        launch = self[engine] = engine.compile(nontemporal(self.nest))
-        return launch
 
 
 def without_overlap(array: StridedArray, out: StridedArray) -> StridedArray:
@@ -369,3 +366,9 @@ def copy_kernel(d: dtype) -> Elementwise:
     """Return the kernel that copies elements of a dtype, as integers of its size, so that all bits are preserved."""
     bits = {1: uint8, 2: uint16, 4: uint32, 8: uint64}.get(d.itemsize, d)
     return Elementwise.of(f"copy_{bits.name}", lambda a: a, (bits,), bits)
+
+
+@lru_cache(None)
+def cast_kernel(source: dtype, target: dtype) -> Elementwise:
+    """Return the kernel that converts elements of one dtype to another."""
+    return Elementwise.of(f"{source.name}_as_{target.name}", lambda a: converted(a, source, target), (source,), target)

@@ -26,9 +26,9 @@ from candelabra_clike.language.printing import type_name
 from candelabra_clike.language.values import Select
 from candelabra_clike.library import needed
 from candelabra_clike.source import KernelParameter, Source, number, reads, writes
-from candelabra_clike.templates.elementwise.draws import DRAWN, Draw
 from candelabra_clike.templates.elementwise.vectors import contiguous_vectors
 from candelabra_clike.templates.index_walker import declare_coordinates
+from candelabra_clike.templates.random_numbers import DRAWN, Draw
 from candelabra_clike.types import CTYPES
 
 CHUNK = 4096
@@ -115,7 +115,7 @@ class LoopNest:
 
     @cached_property
     def reasons(self) -> tuple[str, ...]:
-        """The reasons for which an expression refuses values, see :mod:`candelabra_clike.refusals`."""
+        """The reasons for which an expression refuses values, see :mod:`candelabra_clike.device_errors`."""
         return reasons_in(*[v for _, v in self.steps], *self.values)
 
     @cached_property
@@ -263,9 +263,10 @@ class LoopNest:
         count = f"const u32 m = rest < {CHUNK}u ? (u32)rest : {CHUNK}u;\n"
         return head + count + "".join(self.pointer(n, f"{n} + ({n}_at + first)") for n in names)
 
-    def pointer(self, n: str, start: str) -> str:
-        """Return the declaration of the pointer to the elements of an array."""
-        return f"GLOBAL {'' if n in self.written else 'const '}{self.memory[n]}* p{n} = {start};\n"
+    def pointer(self, n: str, start: str, kind: int = UNIT, step: str = "") -> str:
+        """Return the declaration of the pointer to the elements of an array, and of its stride if it has any."""
+        stride = f"const INDEX {n}_s0 = {step};\n" if kind == STEP and step else ""
+        return f"GLOBAL {'' if n in self.written else 'const '}{self.memory[n]}* p{n} = {start};\n{stride}"
 
     def row_offsets(self, rank: int, number: str, dims: int) -> str:
         """Return statements for the offset of each array at a flat index along the first ``dims`` dims, and coordinates
@@ -361,6 +362,11 @@ class LoopNest:
 def _definition(variable: Variable, value: Value, rare: str) -> str:
     """Return the statement that computes a variable."""
     return f"const {type_name(variable.type)} {variable.name} = {text(value, rare)};\n"
+
+
+def stride_kind(step: int) -> int:
+    """Return the kind of a stride."""
+    return step if step in (HOISTED, UNIT) else STEP
 
 
 def stride_term(index: str, n: str, last: int, kind: int) -> str:

@@ -7,19 +7,18 @@ element finds its position in the adjacent run by binary search, so that all ele
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import NamedTuple
 
 from candelabra.dtypes import dtype, int64, uint32, uint64
 
 from candelabra_clike.array import StridedArray
-from candelabra_clike.engine import Engine, Launch
+from candelabra_clike.engine import compiled
 from candelabra_clike.language import INDEX, Value, and_then, cast, constant, select
 from candelabra_clike.language.kernel_arrays import KernelArray
 from candelabra_clike.language.kernels import KernelBuilder, built, least
 from candelabra_clike.layouts import WIDE
 from candelabra_clike.source import Source
-from candelabra_clike.templates.elementwise.elementwise import CHUNK, Elementwise
+from candelabra_clike.templates.elementwise.elementwise import CHUNK, cast_kernel
 from candelabra_clike.types import CTYPES
 
 SHORT = 32
@@ -41,19 +40,18 @@ def argsort(keys: StridedArray, bits: int) -> StridedArray:
     out = engine.empty(keys.shape, int64)
     if not out.size:
         return out
-    rows = out.size // n
+    rows, key = out.size // n, CTYPES[keys.dtype].memory
     if not engine.traits.serial:
         return _merge_sort(keys, rows, n)
     if n <= SHORT:
-        wide = out.size >= WIDE
         rows_per_item = max(1, CHUNK // SHORT)
-        launch = compiled(engine, "insertion", keys.dtype, 0, wide)
+        launch = compiled(engine, insertion, key, out.size >= WIDE)
         launch(-(-rows // rows_per_item), keys.buffer, out.buffer, rows, rows_per_item, n)
     elif rows < engine.traits.compute_units and n >= LONG:
         return _radix_sort_blocks(keys, rows, n, bits)
     else:
         spare, first, second = (engine.empty((out.size,), d) for d in (keys.dtype, index_dtype(out), index_dtype(out)))
-        launch = compiled(engine, "radix", keys.dtype, bits // 8, out.size >= WIDE)
+        launch = compiled(engine, radix, key, bits // 8, out.size >= WIDE)
         launch(rows, keys.buffer, spare.buffer, first.buffer, second.buffer, out.buffer, rows, n)
     return out
 
@@ -69,8 +67,8 @@ def _radix_sort_blocks(keys: StridedArray, rows: int, n: int, bits: int) -> Stri
     blocks = 2 * engine.traits.compute_units
     counts = engine.empty((rows * blocks * DIGITS,), d)
     spare_keys, indices, spare_indices = (engine.empty(keys.shape, e) for e in (keys.dtype, d, d))
-    wide = d is uint64
-    count, scatter = (compiled(engine, name, keys.dtype, 0, wide) for name in ("digits", "scatter_digits"))
+    key = CTYPES[keys.dtype].memory
+    count, scatter = (compiled(engine, source, key, d is uint64) for source in (digits, scatter_digits))
     at, to = (keys, indices), (spare_keys, spare_indices)
     for shift in range(0, bits, 8):
         count(rows * blocks, at[0].buffer, counts.buffer, rows, blocks, n, shift)
@@ -79,14 +77,15 @@ def _radix_sort_blocks(keys: StridedArray, rows: int, n: int, bits: int) -> Stri
             rows, blocks, n, shift,
         )  # fmt: skip
         at, to = to, at
-    return _widen(at[1])
+    return cast_kernel(d, int64)(at[1])  # type: ignore[no-any-return]
 
 
 def _merge_sort(keys: StridedArray, rows: int, n: int) -> StridedArray:
     engine, d = keys.engine, index_dtype(keys)
     spare_keys, indices, spare_indices = (engine.empty(keys.shape, e) for e in (keys.dtype, d, d))
-    runs, merge = (compiled(engine, name, keys.dtype, 0, d is uint64) for name in ("runs", "merging"))
-    runs(keys.size, keys.buffer, spare_keys.buffer, indices.buffer, keys.size, n)
+    key = CTYPES[keys.dtype].memory
+    first, merge = (compiled(engine, source, key, d is uint64) for source in (runs, merging))
+    first(keys.size, keys.buffer, spare_keys.buffer, indices.buffer, keys.size, n)
     at, to = (spare_keys, indices), (keys, spare_indices)
     width = RUN
     while width < n:
@@ -95,28 +94,11 @@ def _merge_sort(keys: StridedArray, rows: int, n: int) -> StridedArray:
         )  # fmt: skip
         at, to = to, at
         width *= 2
-    return _widen(at[1])
-
-
-@lru_cache(2)
-def widen_kernel(d: dtype) -> Elementwise:
-    """Return the kernel that converts indices to int64."""
-    return Elementwise.of(f"widen_{d.name}", lambda a: cast("i64", a), (d,), int64)
-
-
-def _widen(indices: StridedArray) -> StridedArray:
-    out: StridedArray = widen_kernel(indices.dtype)(indices)
-    return out
-
-
-@lru_cache(None)
-def compiled(engine: Engine, name: str, key: dtype, passes: int, wide: bool) -> Launch:
-    """Return the compiled kernel of this name."""
-    return engine.compile(SOURCES[name](CTYPES[key].memory, passes, wide))
+    return cast_kernel(d, int64)(at[1])  # type: ignore[no-any-return]
 
 
 @built("sort")
-def insertion(key: str, passes: int, wide: bool) -> Source:
+def insertion(key: str, wide: bool) -> Source:
     """Return the kernel that sorts several short rows per work-item in private arrays."""
     k = KernelBuilder(f"insertion_{key}", wide)
     keys, out = k.reads("keys", key), k.writes("out", "i64")
@@ -211,7 +193,7 @@ class Blocks(NamedTuple):
 
 
 @built("sort")
-def digits(key: str, passes: int, wide: bool) -> Source:
+def digits(key: str, wide: bool) -> Source:
     """Return the kernel that counts the digits of each block."""
     k = KernelBuilder(f"digits_{key}", wide)
     keys, counts, parts = k.reads("keys", key), k.writes("counts", INDEX), Blocks.of(k)
@@ -226,7 +208,7 @@ def digits(key: str, passes: int, wide: bool) -> Source:
 
 
 @built("sort")
-def scatter_digits(key: str, passes: int, wide: bool) -> Source:
+def scatter_digits(key: str, wide: bool) -> Source:
     """Return the kernel that moves the elements of each block to the positions of their digits."""
     k = KernelBuilder(f"placing_{key}", wide)
     keys, order = k.reads("keys", key), k.reads("order", INDEX)
@@ -252,7 +234,7 @@ def scatter_digits(key: str, passes: int, wide: bool) -> Source:
 
 
 @built("sort")
-def runs(key: str, passes: int, wide: bool) -> Source:
+def runs(key: str, wide: bool) -> Source:
     """Return the kernel in which every element finds its rank within its run."""
     k = KernelBuilder(f"runs_{key}", wide)
     keys, spare, order = k.reads("keys", key), k.writes("spare", key), k.writes("order", INDEX)
@@ -271,7 +253,7 @@ def runs(key: str, passes: int, wide: bool) -> Source:
 
 
 @built("sort")
-def merging(key: str, passes: int, wide: bool) -> Source:
+def merging(key: str, wide: bool) -> Source:
     """Return the kernel in which every element finds its rank in the adjacent run; equal keys of the left run come
     first.
     """
@@ -298,9 +280,3 @@ def merging(key: str, passes: int, wide: bool) -> Source:
         spare[to] = mine
         other[to] = order[k.item]
     return k.source()
-
-
-SOURCES = {
-    "insertion": insertion, "radix": radix, "digits": digits, "scatter_digits": scatter_digits, "runs": runs,
-    "merging": merging,
-}  # fmt: skip

@@ -11,7 +11,7 @@ from candelabra.dtypes import dtype
 
 from candelabra_clike.array import Shape, StridedArray
 from candelabra_clike.device_errors import IndexOutOfBounds
-from candelabra_clike.engine import Engine, Launch
+from candelabra_clike.engine import Engine, Launch, compiled
 from candelabra_clike.language import INDEX, Value, Variable, constant
 from candelabra_clike.language.kernel_arrays import KernelArray
 from candelabra_clike.language.kernels import KernelBuilder, built
@@ -41,11 +41,7 @@ def gather(
         return out
     engine, wide = out.engine, is_wide(out, source, *indices)
     plan = gather_plan(engine, source.dtype, out.shape, out.strides, strides, indexed, error.wraps, wide)
-    errors, ticket = engine.errors.register(error, list(zip(indices, plan.dims, plan.sizes)))
-    plan.launch(
-        plan.items, out.buffer, source.buffer, *[index.buffer for index in indices], errors, ticket,
-        out.offset, source.offset, *[index.offset for index in indices], *plan.numbers,
-    )  # fmt: skip
+    plan.run(out, source, indices, error)
     return out
 
 
@@ -60,6 +56,16 @@ class IndexPlan(NamedTuple):
     numbers: tuple[int, ...]
     dims: tuple[int, ...]
     sizes: tuple[int, ...]
+
+    def run(
+        self, out: StridedArray, source: StridedArray, indices: Sequence[StridedArray], error: IndexOutOfBounds
+    ) -> None:
+        """Launch the kernel, which reports ``error`` for an invalid index."""
+        errors, ticket = out.engine.errors.register(error, list(zip(indices, self.dims, self.sizes)))
+        self.launch(
+            self.items, out.buffer, source.buffer, *[index.buffer for index in indices], errors, ticket,
+            out.offset, source.offset, *[index.offset for index in indices], *self.numbers,
+        )  # fmt: skip
 
 
 @lru_cache(MAX_PLANS)
@@ -80,7 +86,7 @@ def gather_plan(
     total, per_item = prod(shape) // dims[-1], max(1, CHUNK // dims[-1])
     vector = 1 if engine.traits.serial else vector_of(bits(d), dims, rows, indexed)
     dims = (*dims[:-1], dims[-1] // vector)
-    launch = compiled(engine, bits(d), len(dims), inner, wraps, wide, vector)
+    launch = compiled(engine, text, engine.traits.serial, bits(d), len(dims), inner, wraps, wide, vector)
     items = -(-total // per_item) if engine.traits.serial else total * dims[-1]
     numbers = (total, per_item, *dims, *[step for row in rows for step in row], *extents)
     return IndexPlan(launch, items, numbers, tuple([e.dim for e in indexed]), tuple([e.size for e in indexed]))
@@ -101,18 +107,13 @@ def bits(d: dtype) -> dtype:
     return copy_kernel(d).output
 
 
-@lru_cache(None)
-def compiled(engine: Engine, d: dtype, rank: int, inner: Shape, wraps: bool, wide: bool, vector: int) -> Launch:
-    """Return the compiled kernel. ``inner`` is the last stride of out, source and each index if it is 0 or 1, and 2
-    otherwise. ``vector`` is the number of elements that a lane moves.
-    """
-    return engine.compile(text(engine.traits.serial, d, rank, inner, wraps, wide, vector))
-
-
 @built("gather")
 def text(serial: bool, d: dtype, rank: int, inner: Shape, wraps: bool, wide: bool, vector: int = 1) -> Source:
     """Return the kernel, which processes a row of the last dim at a time, or a vector of it per lane. An index that is
     constant along it is read once.
+
+    ``inner`` is the last stride of out, source and each index if it is 0 or 1, and 2 otherwise. ``vector`` is the
+    number of elements that a lane moves.
     """
     count, last, memory = len(inner) - 2, rank - 1, CTYPES[d].memory
     k = KernelBuilder(f"gather_{memory}_{count}_{rank}d{'_vectors' * (vector > 1)}", wide)

@@ -24,11 +24,11 @@ from candelabra.dtypes import dtype
 
 from candelabra_clike.array import Shape, StridedArray
 from candelabra_clike.device_errors import IndexOutOfBounds
-from candelabra_clike.engine import Engine, Launch
+from candelabra_clike.engine import Engine, compiled
 from candelabra_clike.language import INDEX, Value, Variable, all_declared, and_then, cast, constant, value_type
 from candelabra_clike.language.kernel_arrays import KernelArray
 from candelabra_clike.language.kernels import KernelBuilder, built, least
-from candelabra_clike.layouts import collapsed, is_wide
+from candelabra_clike.layouts import collapsed_dims, is_wide
 from candelabra_clike.source import Source
 from candelabra_clike.templates import index_walker
 from candelabra_clike.templates.elementwise.elementwise import MAX_PLANS
@@ -137,11 +137,7 @@ def scatter(
     plans = [scatter_plan(engine, loop_dims, indexed, rule, error.wraps, wide) for rule in rules]
     engine.before_writing(indices, indexed, error.wraps)
     for plan in plans:
-        errors, ticket = engine.errors.register(error, list(zip(indices, plan.dims, plan.sizes)))
-        plan.launch(
-            plan.items, target.buffer, source.buffer, *[index.buffer for index in indices], errors, ticket,
-            target.offset, source.offset, *[index.offset for index in indices], *plan.numbers,
-        )  # fmt: skip
+        plan.run(target, source, indices, error)
 
 
 @lru_cache(MAX_PLANS)
@@ -151,8 +147,10 @@ def scatter_plan(
     """Return the plan of :func:`scatter`."""
     extents = index_arrays.extent_arguments(indexed)
     rows = (loop_dims.target, loop_dims.source, *[each.strides for each in indexed])
-    dims, steps = _part(loop_dims.shape, rows, [d for d in range(len(loop_dims.shape)) if d not in loop_dims.folds])
-    folds, jumps = _part(loop_dims.shape, rows, sorted(loop_dims.folds))
+    dims, steps = collapsed_dims(
+        loop_dims.shape, rows, [d for d in range(len(loop_dims.shape)) if d not in loop_dims.folds]
+    )
+    folds, jumps = collapsed_dims(loop_dims.shape, rows, sorted(loop_dims.folds))
     outer, inner, fold = prod(dims[:-1]), dims[-1], prod(folds)
     chunk, parts = shares(engine, outer, inner, fold, indexed[0].size)
     last = tuple([min(row[-1], 2) for row in steps])
@@ -166,13 +164,8 @@ def scatter_plan(
         items, parts, -(-indexed[0].size // parts), chunks, chunk, fold, *dims, *folds,
         *[step for row in steps for step in row], *[step for row in jumps[1:] for step in row], *extents,
     )  # fmt: skip
-    launch = compiled(engine, form)
+    launch = compiled(engine, text, form)
     return IndexPlan(launch, items, numbers, tuple([e.dim for e in indexed]), tuple([e.size for e in indexed]))
-
-
-def _part(shape: Shape, rows: Sequence[Shape], dims: Sequence[int]) -> tuple[Shape, tuple[Shape, ...]]:
-    """Collapse some of the dims."""
-    return collapsed(tuple([shape[d] for d in dims]), tuple([tuple([row[d] for d in dims]) for row in rows]))
 
 
 def shares(engine: Engine, outer: int, inner: int, fold: int, size: int) -> tuple[int, int]:
@@ -186,12 +179,6 @@ def shares(engine: Engine, outer: int, inner: int, fold: int, size: int) -> tupl
     if outer * pieces >= units or outer * inner * fold < SHARED or chunk < 2 * WIDTH:
         return chunk, 1
     return chunk, min(size, units, chunk // WIDTH)
-
-
-@lru_cache(None)
-def compiled(engine: Engine, form: ScatterForm) -> Launch:
-    """Return the compiled kernel."""
-    return engine.compile(text(form))
 
 
 @built("scatter")

@@ -142,6 +142,13 @@ def round_up(count: int, step: int) -> int:
     return -(-count // step) * step
 
 
+def packed_left(engine: Engine, a: Buffer, offset: int, layout_: MatmulLayout, d: dtype, rows: int) -> Buffer:
+    """Return the left matrix, packed into panels of ``rows``."""
+    row_step, column_step = layout_.strides[1]
+    source = StridedRows(offset, 1, 0, layout_.m, row_step, (layout_.depth,), (column_step,))
+    return pack_panels(engine, a, source, CTYPES[d].memory, d.itemsize, rows)
+
+
 class MatmulKernel:
     """``out = a @ b`` in one dtype, or with ``added``, ``out = beta * start + alpha * (a @ b)``."""
 
@@ -175,21 +182,14 @@ class MatmulKernel:
             plan = self._plans[key] = self.planned(arrays)
         if plan.transposed:
             a, b = b, a
-        if plan.packed_tile is None:
-            if start is None:
-                plan.launch(plan.items, out.buffer, a.buffer, b.buffer, out.offset, a.offset, b.offset, *plan.numbers)
-            else:
-                plan.launch(
-                    plan.items, out.buffer, a.buffer, b.buffer, start.buffer, out.offset, a.offset, b.offset,
-                    start.offset, *plan.numbers, alpha, beta,
-                )  # fmt: skip
-            return
-        packed = self._packed(a, plan.layout, plan.packed_tile)
+        left, offset = a.buffer, a.offset
+        if plan.packed_tile is not None:
+            left, offset = packed_left(engine, left, offset, plan.layout, self.dtype, plan.packed_tile.rows), 0
         if start is None:
-            plan.launch(plan.items, out.buffer, packed, b.buffer, out.offset, 0, b.offset, *plan.numbers)
+            plan.launch(plan.items, out.buffer, left, b.buffer, out.offset, offset, b.offset, *plan.numbers)
         else:
             plan.launch(
-                plan.items, out.buffer, packed, b.buffer, start.buffer, out.offset, 0, b.offset, start.offset,
+                plan.items, out.buffer, left, b.buffer, start.buffer, out.offset, offset, b.offset, start.offset,
                 *plan.numbers, alpha, beta,
             )  # fmt: skip
 
@@ -230,12 +230,6 @@ class MatmulKernel:
         )  # fmt: skip
         launch = engine.compile(dot.source(self.dtype, len(layout_.batch)))
         return MatmulPlan(launch, prod(layout_.batch) * count, numbers, layout_, None, transposed_)
-
-    def _packed(self, a: StridedArray, layout_: MatmulLayout, tile: MicroTile) -> Buffer:
-        """Return the left matrix, packed into panels."""
-        row_step, column_step = layout_.strides[1]
-        rows = StridedRows(a.offset, 1, 0, layout_.m, row_step, (layout_.depth,), (column_step,))
-        return pack_panels(a.engine, a.buffer, rows, CTYPES[self.dtype].memory, self.dtype.itemsize, tile.rows)
 
     def _extents(self, layout_: MatmulLayout, traits: Traits, tile: MicroTile) -> tuple[int, tuple[int, ...]]:
         """Return the number of work-items or groups, and the arguments that determine the block of each."""

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from candelabra_clike.array import Shape
-from candelabra_clike.engine import Buffer, Engine, Launch
+from candelabra_clike.engine import Buffer, Engine, compiled
 from candelabra_clike.source import Source, number, reads, writes
 from candelabra_clike.templates.index_walker import advance
 
@@ -42,13 +42,10 @@ class PanelPacking:
         self.memory = memory
         self.rows = rows
         self.rank = rank
-        self._launches: dict[Engine, Launch] = {}
 
     def __call__(self, engine: Engine, x: Buffer, source: StridedRows, itemsize: int) -> Buffer:
         """Return a new buffer with dims (matrix, panel, column, row of the panel)."""
-        launch = self._launches.get(engine)
-        if launch is None:
-            launch = self._launches[engine] = engine.compile(self.source())
+        launch = compiled(engine, self.source)
         panels, depth = -(-source.rows // self.rows), 1
         for size in source.sizes:
             depth *= size

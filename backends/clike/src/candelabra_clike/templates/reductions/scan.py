@@ -18,7 +18,7 @@ from candelabra.dtypes import dtype
 
 from candelabra_clike.array import Shape, StridedArray
 from candelabra_clike.engine import Engine, Launch
-from candelabra_clike.layouts import WIDE, check_dims, collapsed
+from candelabra_clike.layouts import WIDE, check_dims, collapsed_dims
 from candelabra_clike.source import Source
 from candelabra_clike.templates.reduction_dims import max_offset
 from candelabra_clike.templates.reductions.scan_source import BLOCK, EACH, GROUP, ScanOp, ScanSourceBuilder
@@ -89,9 +89,7 @@ class ScanKernel:
             return ScanPlan(None, None, 0, (), (), last)
         out = contiguous_strides(shape)
         stay = [d for d in range(len(shape)) if d != dim]
-        kept, (out_steps, *steps) = collapsed(
-            tuple([shape[d] for d in stay]), tuple([tuple([each[d] for d in stay]) for each in (out, *strides)])
-        )
+        kept, (out_steps, *steps) = collapsed_dims(shape, (out, *strides), stay)
         rows, n = prod(kept), shape[dim]
         scan = self._operations[engine.traits.float64, "u64" if wide else "u32"]
         text = ScanSourceBuilder(self.name, scan, self.elements, tuple([CTYPES[d] for d in self.outputs]), len(kept))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from candelabra_clike.source import KernelParameter, Source, number, reads, writes
-from candelabra_clike.templates.elementwise.loops import STEP, LoopNest
+from candelabra_clike.templates.elementwise.loops import LoopNest
 from candelabra_clike.templates.index_walker import offset_lines
 from candelabra_clike.templates.reduction_dims import ReductionForm
 from candelabra_clike.templates.reductions.fold import TypedFold, is_vector_fold
@@ -85,12 +85,10 @@ class ReductionSourceBuilder:
             return ""
         loop_nest = self.producer
         kinds = (1, *nest.inner)
-        lines = [f"{self.element.memory}* p{loop_nest.written[0]} = {name};"]
+        pointers = f"{self.element.memory}* p{loop_nest.written[0]} = {name};\n"
         for n, kind in zip(self.names, nest.inner, strict=True):
-            qualifier = "" if n in loop_nest.written else "const "
-            lines.append(f"GLOBAL {qualifier}{loop_nest.memory[n]}* p{n} = {n} + {n}{suffix};")
-            lines += [f"const INDEX {n}_s0 = {n}{step};"] if kind == STEP else []
-        return f"{{\n{_joined(lines)}const u32 m = (u32)({count});\n{loop_nest.loop('m', kinds)}}}\n"
+            pointers += loop_nest.pointer(n, f"{n} + {n}{suffix}", kind, f"{n}{step}")
+        return f"{{\n{pointers}const u32 m = (u32)({count});\n{loop_nest.loop('m', kinds)}}}\n"
 
     def accumulate(self, lane: str, element: str) -> str:
         """Return statements that combine an element, an expression in memory, with a lane."""

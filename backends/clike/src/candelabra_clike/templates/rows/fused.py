@@ -7,12 +7,12 @@ of :mod:`candelabra_clike.templates.rows.serial`, so its results have the same b
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from candelabra_clike.source import KernelParameter, Source, number, reads, writes
-from candelabra_clike.templates.elementwise.draws import DRAWN
-from candelabra_clike.templates.elementwise.loops import STEP, UNIT, LoopNest
+from candelabra_clike.templates.elementwise.loops import UNIT, LoopNest
+from candelabra_clike.templates.random_numbers import DRAWN
 from candelabra_clike.templates.rows.program import RowProgram
 from candelabra_clike.templates.rows.serial import SerialRowSourceBuilder
 from candelabra_clike.templates.rows.source import RowLayout
@@ -93,13 +93,12 @@ class FusedRowSourceBuilder(SerialRowSourceBuilder):
         """Return the word for strips, which lie in private memory."""
         return "PRIVATE" if self.names[k] in self.row.strips else "LOAD"
 
-    def store_vector(self, i: str, value: str, lanes: int, k: int = 0) -> str:
+    def store(self, i: str, value: str, k: int = 0, lanes: int = 1) -> str:
         """Return the statement that stores elements of an output."""
-        if self.output(k) not in self.row.strips:
-            return super().store_vector(i, value, lanes, k)
-        element = self.elements[0]
-        value = f"store_{element.converts}_x{lanes}({value})" if element.converts else value
-        return f"PRIVATE_X{lanes}({element.memory}, {self.output(k)} + {i}) = {value};\n"
+        if lanes == 1 or self.output(k) not in self.row.strips:
+            return super().store(i, value, k, lanes)
+        place = f"PRIVATE_X{lanes}({self.elements[0].memory}, {self.output(k)} + {i})"
+        return f"{place} = {self.in_memory(value, lanes)};\n"
 
     def stored_result(self, index: int, offset: str, result: str) -> str:
         """Return the statement that stores the result of a reduction, if the group has it."""
@@ -121,21 +120,17 @@ class FusedRowSourceBuilder(SerialRowSourceBuilder):
 
     def _loop(self, loop: RowLoop) -> str:
         """Return statements that run a loop nest over the row."""
-        nest, lines, kinds = loop.nest, [], []
-        for n, place in zip(nest.names, loop.places, strict=True):
-            kind = self.kinds.get(place, UNIT)
-            kinds.append(kind)
-            qualifier = "" if n in nest.written else "const "
+        nest, pointers = loop.nest, ""
+        kinds = [self.kinds.get(place, UNIT) for place in loop.places]
+        for n, place, kind in zip(nest.names, loop.places, kinds, strict=True):
             if place in self.row.strips:
-                lines.append(f"{qualifier}{nest.memory[n]}* p{n} = {place};")
+                pointers += f"{'' if n in nest.written else 'const '}{nest.memory[n]}* p{n} = {place};\n"
             else:
-                lines.append(f"GLOBAL {qualifier}{nest.memory[n]}* p{n} = {place} + {place}_row;")
-                lines += [f"const INDEX {n}_s0 = {place}_r0;"] if kind == STEP else []
+                pointers += nest.pointer(n, f"{place} + {place}_row", kind, f"{place}_r0")
         blocks = -(-self.count // DRAWN)
         block = -(-self.count // (blocks * EVEN)) * EVEN
         text = nest.drawn(kinds, block) if nest.draws else nest.loop("m", kinds)
-        lines.append("const INDEX first = o * count;\nconst u32 m = (u32)count;")
-        return "{\n" + "\n".join(lines) + f"\n{text}}}\n"
+        return f"{{\n{pointers}const INDEX first = o * count;\nconst u32 m = (u32)count;\n{text}}}\n"
 
     def _parameters(self) -> tuple[KernelParameter, ...]:
         row = self.row
@@ -148,8 +143,3 @@ class FusedRowSourceBuilder(SerialRowSourceBuilder):
         head += [f"{name}_r0" for name in row.addressed]
         numbers = [number(f"s{i}", type) for i, type in enumerate(row.numbers)]
         return (*buffers, *map(number, head), *numbers)
-
-
-def kinds_of(names: Sequence[str], strides: Sequence[int]) -> dict[str, int]:
-    """Return the kind of stride of each array along a row."""
-    return {name: min(step, STEP) if step >= 0 else STEP for name, step in zip(names, strides, strict=True)}

@@ -10,7 +10,7 @@ row of the output, which a processor reads before it writes the first part of a 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from candelabra_clike.language import FORMS, Value, parameters_of, text
 from candelabra_clike.source import Source
@@ -62,8 +62,14 @@ class SerialRowSourceBuilder(RowSourceBuilder):
             return False
         return all(e.value == "f32" for e in self.elements)
 
-    def load_vectors(self, values: Sequence[Value], i: str, lanes: int) -> str:
-        """The vector form of :meth:`load_operands`."""
+    def type(self, lanes: int) -> str:
+        """Return the type of one element, or of a vector of them."""
+        return self.value if lanes == 1 else f"f32x{lanes}"
+
+    def load_operands(self, values: Iterable[Value], i: str, lanes: int = 1) -> str:
+        """Return statements that load operands, from element ``i`` on, as scalars or vectors."""
+        if lanes == 1:
+            return super().load_operands(values, i)
         statements, read = "", variables(values)
         for k, (letter, name) in enumerate(zip(NAMES, self.names[1:]), 1):
             if f"v{letter}" not in read:
@@ -84,11 +90,17 @@ class SerialRowSourceBuilder(RowSourceBuilder):
         """Return the first part of the dialect's word that loads vectors from array ``k``."""
         return "LOAD"
 
-    def store_vector(self, i: str, value: str, lanes: int, k: int = 0) -> str:
-        """Return the statement that stores elements of output ``k``."""
-        element = self.elements[0]
-        value = f"store_{element.converts}_x{lanes}({value})" if element.converts else value
-        return f"STORE_X{lanes}({element.memory}, {self.output(k)} + {self.offset(0, i)}, {value});\n"
+    def store(self, i: str, value: str, k: int = 0, lanes: int = 1) -> str:
+        """Return the statement that stores an element, or a vector of them, of output ``k``."""
+        if lanes == 1:
+            return super().store(i, value, k)
+        address = f"{self.output(k)} + {self.offset(0, i)}"
+        return f"STORE_X{lanes}({self.elements[0].memory}, {address}, {self.in_memory(value, lanes)});\n"
+
+    def in_memory(self, vector: str, lanes: int) -> str:
+        """Return a vector as it is in memory."""
+        converts = self.elements[0].converts
+        return f"store_{converts}_x{lanes}({vector})" if converts else vector
 
     def prefetch(self, i: str, step: str) -> str:
         """Return statements that load element ``i`` of a later row into the cache. ``step`` is the distance of that
@@ -135,7 +147,7 @@ class SerialRowSourceBuilder(RowSourceBuilder):
         to_totals = self._combined(stage, "total{}", "lane{}", totals=True)
         stretch = (
             f"for (INDEX i = 0; i < n;) {{\nconst INDEX stop = n - i < {CHUNK}u ? n : i + {CHUNK}u;\n{lanes}{vectors}"
-            f"for (; i < stop; ++i) {{\n{self._accumulate_one(stage, 'i', 'lane{}')}}}\n{to_totals}}}\n"
+            f"for (; i < stop; ++i) {{\n{self._accumulate(stage, 'i', 'lane{}')}}}\n{to_totals}}}\n"
         )
         totals = "".join(f"{self.total_type(p)} total{i} = {self.identity(p)};\n" for i, p in stage)
         results = "".join(
@@ -157,22 +169,13 @@ class SerialRowSourceBuilder(RowSourceBuilder):
             statements += f"{values[0]} = {self.combine(p, *values)};\n"
         return statements
 
-    def _accumulate_one(self, stage: Stage, at: str, lane: str) -> str:
-        """Return statements that combine element ``at`` with the lanes of a stage."""
+    def _accumulate(self, stage: Stage, at: str, lane: str, lanes: int = 1) -> str:
+        """Return statements that combine element ``at``, or a vector of them, with the lanes of a stage."""
         values = [self.element(i) for i, _ in stage]
-        statements = self.load_operands(values, at)
+        statements = self.load_operands(values, at, lanes)
         for (i, p), value in zip(stage, values):
-            statements += f"const {self.value} e{i} = {text(value)};\n"
-            statements += self.store(at, f"e{i}") if p.store_elements else ""
-        return statements + self._combined(stage, lane, "e{}")
-
-    def _accumulate_vector(self, stage: Stage, at: str, lane: str, lanes: int) -> str:
-        """The vector form of :meth:`_accumulate_one`."""
-        values = [self.element(i) for i, _ in stage]
-        statements = self.load_vectors(values, at, lanes)
-        for (i, p), value in zip(stage, values):
-            statements += f"const f32x{lanes} e{i} = {text(value, FORMS[lanes])};\n"
-            statements += self.store_vector(at, f"e{i}", lanes) if p.store_elements else ""
+            statements += f"const {self.type(lanes)} e{i} = {text(value, FORMS[lanes])};\n"
+            statements += self.store(at, f"e{i}", lanes=lanes) if p.store_elements else ""
         return statements + self._combined(stage, lane, "e{}")
 
     def _accumulate_vectors(self, stage: Stage) -> str:
@@ -192,12 +195,12 @@ class SerialRowSourceBuilder(RowSourceBuilder):
             distance //= 2
         joined += "".join(f"w{i} = v{i}[0]{'' if self.lanes == 8 else '.lo'};\n" for i, _ in stage)
         joined += "" if self.lanes == 8 else self._combined(stage, "w{}", "v{}[0].hi")
-        step = self._prefetched_output(stage, "j") + self._accumulate_vector(stage, "j", "v{}[q]", self.lanes)
+        step = self._prefetched_output(stage, "j") + self._accumulate(stage, "j", "v{}[q]", self.lanes)
         return (
             f"if (stop - i >= 8u) {{\n{declared}if (stop - i >= {STRETCH}u) {{\n{whole}"
             f"for (; i + {STRETCH}u <= stop; i += {STRETCH}u) UNROLL for (u32 q = 0; q < {several}u; ++q) {{\n"
             f"const INDEX j = i + {self.lanes}u * q;\n{step}}}\n{joined}}}\n"
-            f"for (; i + 8u <= stop; i += 8u) {{\n{self._accumulate_vector(stage, 'i', 'w{}', 8)}}}\n"
+            f"for (; i + 8u <= stop; i += 8u) {{\n{self._accumulate(stage, 'i', 'w{}', 8)}}}\n"
             f"{self._to_lanes(stage)}}}\n"
         )
 
@@ -221,7 +224,7 @@ class SerialRowSourceBuilder(RowSourceBuilder):
         return (
             f"if (stop - i >= 64u) {{\n{declared}"
             "for (; i + 8u <= stop; i += 8u) UNROLL for (u32 q = 0; q < 8u; ++q) {\nconst INDEX j = i + q;\n"
-            f"{self._accumulate_one(stage, 'j', 'v{}[q]')}}}\n{joined}}}\n"
+            f"{self._accumulate(stage, 'j', 'v{}[q]')}}}\n{joined}}}\n"
         )
 
     def last(self) -> str:
@@ -231,21 +234,20 @@ class SerialRowSourceBuilder(RowSourceBuilder):
         values = [self.element(position) for position in range(len(self.program.passes), self.program.expressions)]
         loop = "INDEX i = 0;\n"
         ahead = self.prefetch("i", f"{{}}_k{self.layout.kept - 1}")
-        for lanes in dict.fromkeys((self.lanes, 8)) if self.vectorizes else ():
+
+        def stored(lanes: int) -> str:
             texts = [text(value, FORMS[lanes]) for value in values]
-            loop += f"for (; i + {lanes}u <= n; i += {lanes}u) {{\n{ahead}{self.load_vectors(values, 'i', lanes)}"
-            loop += f"{self._outputs(texts, 'i', lanes)}}}\n"
-        one = f"{self.load_operands(values, 'i')}{self._outputs([text(value) for value in values], 'i', 1)}"
-        return self._runs(f"{loop}for (; i < n; ++i) {{\n{one}}}\n")
+            return self.load_operands(values, "i", lanes) + self._outputs(texts, "i", lanes)
+
+        for lanes in dict.fromkeys((self.lanes, 8)) if self.vectorizes else ():
+            loop += f"for (; i + {lanes}u <= n; i += {lanes}u) {{\n{ahead}{stored(lanes)}}}\n"
+        return self._runs(f"{loop}for (; i < n; ++i) {{\n{stored(1)}}}\n")
 
     def _outputs(self, texts: Sequence[str], i: str, lanes: int) -> str:
         """Return statements that store the values of all outputs, after the last operand has been loaded."""
-        type = self.value if lanes == 1 else f"f32x{lanes}"
-        statements = "".join(f"const {type} e{k or ''} = {value};\n" for k, value in enumerate(texts))
-        for k in range(len(texts)):
-            name = f"e{k or ''}"
-            statements += self.store(i, name, k) if lanes == 1 else self.store_vector(i, name, lanes, k)
-        return statements
+        names = [f"e{k or ''}" for k in range(len(texts))]
+        statements = "".join(f"const {self.type(lanes)} {n} = {value};\n" for n, value in zip(names, texts))
+        return statements + "".join(self.store(i, n, k, lanes) for k, n in enumerate(names))
 
     # -- columns ------------------------------------------------------------------------------------------------------
     def in_columns(self, wide: bool) -> Source:
@@ -275,11 +277,9 @@ class SerialRowSourceBuilder(RowSourceBuilder):
 
     def _column_values(self, positions: Sequence[int], lanes: int) -> tuple[str, list[str]]:
         """Return statements that load the operands of expressions for some columns, and the text of each expression."""
-        if lanes == 1:
-            values = [self.element(position, "r{}[c]") for position in positions]
-            return self.load_operands(values, "c"), [text(value) for value in values]
-        values = [self.element(position, f"PRIVATE_X{lanes}(f32, r{{}} + c)") for position in positions]
-        return self.load_vectors(values, "c", lanes), [text(value, FORMS[lanes]) for value in values]
+        results = "r{}[c]" if lanes == 1 else f"PRIVATE_X{lanes}(f32, r{{}} + c)"
+        values = [self.element(position, results) for position in positions]
+        return self.load_operands(values, "c", lanes), [text(value, FORMS[lanes]) for value in values]
 
     def _store_last(self, lanes: int) -> str:
         """Return statements that store some columns of a row of the outputs."""
@@ -294,12 +294,10 @@ class SerialRowSourceBuilder(RowSourceBuilder):
             statements += self.prefetch("c", f"{AHEAD}u * {{}}_r{self.layout.reduced - 1}")
         kept = ""
         for (i, p), value in zip(stage, values):
-            if lanes == 1:
-                type, lane, stored = self.value, f"lane{i}[c]", self.store("c", f"e{i}")
-            else:
-                type, lane = f"f32x{lanes}", f"PRIVATE_X{lanes}(f32, lane{i} + c)"
-                stored = self.store_vector("c", f"e{i}", lanes)
-            statements += f"const {type} e{i} = {value};\n{type} l{i} = {lane};\n{stored if p.store_elements else ''}"
+            type = self.type(lanes)
+            lane = f"lane{i}[c]" if lanes == 1 else f"PRIVATE_X{lanes}(f32, lane{i} + c)"
+            stored = self.store("c", f"e{i}", lanes=lanes) if p.store_elements else ""
+            statements += f"const {type} e{i} = {value};\n{type} l{i} = {lane};\n{stored}"
             kept += f"{lane} = l{i};\n"
         return statements + self._combined(stage, "l{}", "e{}") + kept
 
