@@ -8,7 +8,7 @@ from weakref import ref
 
 import candelabra as cd
 import pytest
-from candelabra._graph.tracing import PayloadValues, Tracer
+from candelabra._graph.tracing import GraphTracer, PayloadValues
 from candelabra.graph import Graph, Node, Value, fuse, runner, trace
 from candelabra.library import plugins
 from candelabra_conformance.fake import FakeAccelerator
@@ -142,7 +142,7 @@ def test_a_trace_refers_to_results_weakly() -> None:
 
     assert [node.name for node in trace(program, cd.ones(3))] == ["exp", "sin"]
     assert alive == [False]
-    assert Tracer().payloads.get(object()) is None
+    assert GraphTracer().payloads.get(object()) is None
 
 
 def test_a_kernel_that_takes_a_list_is_the_last_one_that_refers_to_its_arguments() -> None:

@@ -379,7 +379,7 @@ class _Batched(optim.batches.BatchOptimizer):
 
 class _Argued(_Batched):
     def batches(self, group: dict[str, Any], parameters: list[Any]) -> list[Any]:
-        return [optim.batches.Batch([], [])]
+        return [optim.batches.StepBatch([], [])]
 
 
 class _Applied(_Argued):

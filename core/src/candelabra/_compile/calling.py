@@ -31,7 +31,7 @@ from candelabra._compile.differentiation import (
 from candelabra._compile.environment import Environment, Unguarded, environment_of
 from candelabra._compile.program import MISS, Writer, same_kind, written_outside
 from candelabra._compile.recording import GradientSet, Recorder, graphs_of
-from candelabra._compile.results import Alias, New, Part, Result, ViewOfResult, hidden_results, results_of
+from candelabra._compile.results import Alias, New, PartOfOutside, Result, ViewOfResult, hidden_results, results_of
 from candelabra._dispatch import autocasting
 from candelabra._dispatch.levels import active_frames
 from candelabra._graph.structure import Graph, Memory, Value
@@ -450,7 +450,9 @@ class TracedCall:
         writer = Writer(recorder, self.environment, self.bits)
         for position, (leaf, value) in enumerate(zip(self.leaves, self.values, strict=True)):
             writer.argument(position, leaf, value)
-        kept = [r.value for r in results if isinstance(r, (New, Part))] + (list(derivative.saved) if derivative else [])
+        kept = [r.value for r in results if isinstance(r, (New, PartOfOutside))] + (
+            list(derivative.saved) if derivative else []
+        )
         writer.outer_graphs()
         self.varying = {*(v for v in self.values if v is not None), *recorder.gradient_of, *outer.values}
         self.varying |= {v for v, tensor in recorder.external.items() if id(tensor) in writer.changing}
@@ -495,7 +497,7 @@ class TracedCall:
         for position, result in enumerate(results):
             if isinstance(result, ViewOfResult):  # of a tensor that has its node now
                 writer.result(position, result)
-            elif isinstance(result, (Alias, New, Part)) and result.leaf is not None:
+            elif isinstance(result, (Alias, New, PartOfOutside)) and result.leaf is not None:
                 writer.leaf(position, result.leaf)
         plain = self.spec == tree_flatten((tuple(self.leaves), {}))[1]
         returned = self._returned(writer, leaves, shape)
@@ -523,7 +525,7 @@ class TracedCall:
         wanted = [*first]
         for result in results:
             if not isinstance(result, (New, ViewOfResult)):
-                wanted.append(result.source if isinstance(result, Part) else result.value)
+                wanted.append(result.source if isinstance(result, PartOfOutside) else result.value)
         if self.derivative is not None:
             wanted += [*self.derivative.saved, *self.derivative.inputs]
         return [v for v in dict.fromkeys(wanted) if v in recorder.external]

@@ -29,7 +29,7 @@ from candelabra._dispatch.tracing import tracer_here
 from candelabra._graph.running import dispatching, on_list
 from candelabra._graph.structure import INPLACE, Graph, Value, mapped
 from candelabra._graph.structure import Node as GraphNode
-from candelabra._graph.tracing import Tracer
+from candelabra._graph.tracing import GraphTracer
 from candelabra._keys import AUTOGRAD, NO_GRAD, VIEW, active, mode, state
 from candelabra._records.registry import OPERATORS
 from candelabra._tensor import Tensor, wrap
@@ -233,7 +233,7 @@ def _with_constants(run: Callable[[list[Any]], tuple[Any, ...]], constants: tupl
     return call if constants else run
 
 
-def replayed(graph: Graph, payloads: Sequence[Any], tracer: Tracer) -> list[Any]:
+def replayed(graph: Graph, payloads: Sequence[Any], tracer: GraphTracer) -> list[Any]:
     """Run a graph node by node while ``tracer`` records, and return its outputs."""
     found: dict[Value, Any] = {}
     for value, payload in zip(graph.inputs, payloads, strict=True):

@@ -16,7 +16,7 @@ from candelabra._codegen.source import build_once, indent
 from candelabra._compile.environment import FAILURES, SCALARS, Environment, differs
 from candelabra._compile.outer_graphs import has_hooks
 from candelabra._compile.recording import Advanced, Effect, GradientSet, Recorder, Replaced, Segment
-from candelabra._compile.results import Alias, New, Part, Result, Same, Viewed, ViewOfResult, replay
+from candelabra._compile.results import Alias, New, PartOfOutside, Result, Same, Viewed, ViewOfResult, replay
 from candelabra._device import _default as default_device
 from candelabra._device import _process_default as process_default
 from candelabra._dispatch.autocasting import settings as autocast
@@ -335,7 +335,7 @@ class Writer:
             source = self._source(result.value)
             self.lines += self.wrapped(name, f"{source}._payload", result.keys)
             self.lines.append(f"{name}._counter = {source}._counter")
-        elif isinstance(result, Part):
+        elif isinstance(result, PartOfOutside):
             self.lines += self.wrapped(name, self.names[result.value], result.keys)
             self.lines.append(f"{name}._counter = {self._source(result.source)}._counter")
         else:

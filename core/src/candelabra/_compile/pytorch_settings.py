@@ -10,7 +10,7 @@ from candelabra._compile.config import _Patch, config
 from candelabra._compile.pytorch_options import without_effect
 
 
-class Settings:
+class PyTorchSettings:
     """Settings whose values live elsewhere: ``forwarded`` names those of ``compiler.config``; others have no effect.
 
     A name with a dot in ``ineffective``, such as ``trace.enabled``, is an attribute of an attribute.
@@ -28,7 +28,7 @@ class Settings:
         if path in self._values:
             return self._values[path]
         if any(key.startswith(f"{path}.") for key in self._values):
-            part = Settings(f"{self._title}.{name}", {}, {}, f"{path}.")
+            part = PyTorchSettings(f"{self._title}.{name}", {}, {}, f"{path}.")
             vars(part)["_values"] = self._values
             return part
         raise AttributeError(f"{self._title} has no setting {name!r}")
@@ -74,4 +74,4 @@ class SettingsModule(ModuleType):
         return dir(vars(self)["settings"])
 
 
-__all__ = ["Settings", "SettingsModule"]
+__all__ = ["PyTorchSettings", "SettingsModule"]

@@ -16,7 +16,7 @@ from candelabra._compile.outer_graphs import OuterGraphs
 from candelabra._device import instance_of_key
 from candelabra._dispatch.tracing import RunTimeFloat
 from candelabra._graph.structure import Graph, Node, Value
-from candelabra._graph.tracing import GeneratorDraw, Tracer, untraced
+from candelabra._graph.tracing import GeneratorDraw, GraphTracer, untraced
 from candelabra._keys import AUTOGRAD, VIEW
 from candelabra._tensor import Tensor
 from candelabra.utils._pytree import tree_flatten
@@ -114,7 +114,7 @@ class _Start(NamedTuple):
     keys: int
 
 
-class Recorder(Tracer):
+class Recorder(GraphTracer):
     """A tracer that also records effects. ``leaves``: the tensors whose ``.grad`` may change."""
 
     repeats = True

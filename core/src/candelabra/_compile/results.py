@@ -36,7 +36,7 @@ class Alias(NamedTuple):
     leaf: int | None = None
 
 
-class Part(NamedTuple):
+class PartOfOutside(NamedTuple):
     """The result is another tensor over a part of the memory of one from outside, ``source``, with its version counter:
     ``x[0].detach()``.
     """
@@ -70,7 +70,7 @@ class ViewOfResult(NamedTuple):
     chain: list[tuple[Any, tuple[Any, ...]]]
 
 
-Result = Same | Viewed | Alias | Part | New | ViewOfResult
+Result = Same | Viewed | Alias | PartOfOutside | New | ViewOfResult
 
 
 def hidden_results(tensors: list[Tensor], recorder: Recorder) -> list[Tensor]:
@@ -149,7 +149,7 @@ def _result(
         if differentiable:
             recorder.note_break("the function returns a part of a tensor from outside that is no view of it")
         if tensor._payload is not recorder.external[outside]._payload:
-            return Part(value, keys, outside, leaf)
+            return PartOfOutside(value, keys, outside, leaf)
         return Alias(outside, keys, leaf)
     shares = next((i for i, other in earlier if other._counter is tensor._counter), -1)
     return New(value, keys, shares, differentiable, tensor._counter[0], leaf, tensor._inplace_refused)
@@ -162,4 +162,15 @@ def replay(base: Tensor, chain: list[tuple[Any, tuple[Any, ...]]]) -> Tensor:
     return base
 
 
-__all__ = ["Alias", "New", "Part", "Result", "Same", "ViewOfResult", "Viewed", "hidden_results", "replay", "results_of"]
+__all__ = [
+    "Alias",
+    "New",
+    "PartOfOutside",
+    "Result",
+    "Same",
+    "ViewOfResult",
+    "Viewed",
+    "hidden_results",
+    "replay",
+    "results_of",
+]

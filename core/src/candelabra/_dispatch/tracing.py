@@ -17,7 +17,7 @@ from candelabra._keys import DEFERRED, SCALAR_BITS, TRACING, active, mode, state
 if TYPE_CHECKING:
     from candelabra._device import Instance
     from candelabra._graph.structure import Value
-    from candelabra._graph.tracing import Tracer
+    from candelabra._graph.tracing import GraphTracer
     from candelabra._records.record import Operator
 
 
@@ -69,13 +69,13 @@ SCALAR_BITS.update((kind, SCALAR_BITS[plain]) for kind, plain in PLAIN_NUMBER.it
 class _Current(threading.local):
     """The tracer of a thread, or None."""
 
-    tracer: Tracer | None = None
+    tracer: GraphTracer | None = None
 
 
 current: Final = _Current()
 
 
-def tracer_here() -> Tracer | None:
+def tracer_here() -> GraphTracer | None:
     """Return the tracer that records what this thread does now, or None."""
     return current.tracer if active and state.bits & TRACING else None
 

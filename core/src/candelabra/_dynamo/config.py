@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 
-from candelabra._compile.pytorch_settings import Settings, SettingsModule
+from candelabra._compile.pytorch_settings import PyTorchSettings, SettingsModule
 
-settings = Settings(
+settings = PyTorchSettings(
     __name__,
     {
         "allow_unspec_int_on_nn_module": True, "assume_static_by_default": True, "automatic_dynamic_shapes": True,

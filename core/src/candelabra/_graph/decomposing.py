@@ -9,7 +9,7 @@ from candelabra._annotations import Any
 from candelabra._device import device
 from candelabra._dispatch.resolve import by_position
 from candelabra._graph.structure import FUNCTION, Graph, Memory, Node, Spec, Value, mapped, values_in
-from candelabra._graph.tracing import GraphBreak, Tracer, tracing
+from candelabra._graph.tracing import GraphBreak, GraphTracer, tracing
 from candelabra._operators.creation.uninitialized import empty_strided
 from candelabra._tensor import Tensor
 
@@ -82,7 +82,7 @@ def _traced(node: Node, run: Callable[..., Any]) -> tuple[Graph, list[Value]] | 
     if len(specs) != len(operands) or len({spec.instance for spec in specs}) != 1:
         return None
     tensors = dict(zip(operands, map(_on_meta, specs), strict=True))
-    tracer = Tracer(strict=True)
+    tracer = GraphTracer(strict=True)
     try:
         with tracing(tracer):
             inputs = [tracer.value_of(tensor) for tensor in tensors.values()]

@@ -110,7 +110,7 @@ def _itself(payload: Any) -> Any:
     return payload
 
 
-class Tracer:
+class GraphTracer:
     """One trace of one thread. ``strict``: a break raises :class:`GraphBreak`."""
 
     repeats = False
@@ -330,7 +330,7 @@ def user_line() -> str:
 
 
 @contextmanager
-def tracing(tracer: Tracer) -> Iterator[Tracer]:
+def tracing(tracer: GraphTracer) -> Iterator[GraphTracer]:
     """Inside the block, this thread reports to a tracer."""
     before, current.tracer = current.tracer, tracer
     try:
@@ -352,7 +352,7 @@ def trace(function: Callable[..., Any], *args: Any) -> Graph:
     """
     from candelabra.utils._pytree import tree_flatten
 
-    tracer = Tracer(strict=True)
+    tracer = GraphTracer(strict=True)
     with tracing(tracer):
         tensors = [leaf for leaf in tree_flatten(args)[0] if isinstance(leaf, Tensor)]
         inputs = list(dict.fromkeys(tracer.value_of(tensor._fresh()) for tensor in tensors))
@@ -363,5 +363,5 @@ def trace(function: Callable[..., Any], *args: Any) -> Graph:
 
 
 __all__ = [
-    "Break", "GeneratorDraw", "GraphBreak", "Tracer", "spec_of", "trace", "tracing", "untraced", "user_line",
+    "Break", "GeneratorDraw", "GraphBreak", "GraphTracer", "spec_of", "trace", "tracing", "untraced", "user_line",
 ]  # fmt: skip

@@ -7,10 +7,10 @@ import sys
 from candelabra._annotations import Any
 from candelabra._compile.config import config
 from candelabra._compile.pytorch_options import WITHOUT_EFFECT
-from candelabra._compile.pytorch_settings import Settings, SettingsModule
+from candelabra._compile.pytorch_settings import PyTorchSettings, SettingsModule
 
 
-class _InductorSettings(Settings):
+class _InductorSettings(PyTorchSettings):
     """``post_grad_custom_post_pass`` and the like are the last entry of ``compiler.config.passes``."""
 
     def _read(self, name: str) -> Any:

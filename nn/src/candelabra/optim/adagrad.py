@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from candelabra import Tensor, full_like
-from candelabra.optim.batches import Batch
+from candelabra.optim.batches import StepBatch
 from candelabra.optim.functional_form import functional_form
 from candelabra.optim.optimizer import ParamsT, check_fused, check_options, check_rate
 from candelabra.optim.per_parameter import PerParameter, descend
@@ -64,7 +64,7 @@ class Adagrad(PerParameter):
         value = group["initial_accumulator_value"]
         return {"sum": full_like(p, complex(value, value) if p.is_complex() else value)}
 
-    def batches(self, group: dict[str, Any], parameters: list[Any]) -> list[Batch]:
+    def batches(self, group: dict[str, Any], parameters: list[Any]) -> list[StepBatch]:
         """Return the batches of the parameters of a group. Raises ``RuntimeError`` for options that exclude sparse
         gradients.
         """

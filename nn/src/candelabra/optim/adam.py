@@ -8,7 +8,7 @@ from candelabra import Tensor, zeros_like
 from candelabra.dtypes import ALL
 from candelabra.library import Operator
 from candelabra.nn._operators.steps import adam_step, amsgrad_step
-from candelabra.optim.batches import Batch, Row
+from candelabra.optim.batches import Row, StepBatch
 from candelabra.optim.functional_form import functional_form
 from candelabra.optim.optimizer import ParamsT, check_fused, check_options, check_rate
 from candelabra.optim.per_parameter import real
@@ -66,11 +66,11 @@ class Adam(RowOptimizer):
         """Return the record of the step of a group."""
         return amsgrad_step if group["amsgrad"] else adam_step
 
-    def batches(self, group: dict[str, Any], parameters: list[Any]) -> list[Batch]:
+    def batches(self, group: dict[str, Any], parameters: list[Any]) -> list[StepBatch]:
         """Return the rows of the parameters of a group, apart for each number of steps."""
         refuse_sparse("Adam does not support sparse gradients, please consider SparseAdam instead", parameters)
         amsgrad, state, last = group["amsgrad"], self.state, None
-        counted: dict[float, Batch] = {}
+        counted: dict[float, StepBatch] = {}
         for p in parameters:
             kept = state.get(p)
             if not kept or amsgrad:
@@ -84,7 +84,7 @@ class Adam(RowOptimizer):
                 last = kept["step"]
                 number = number_in(last) + 1
                 if number not in counted:
-                    counted[number] = Batch([], [], {"step": number})
+                    counted[number] = StepBatch([], [], {"step": number})
                 batch = counted[number]
             batch.rows.append(row)
             batch.states.append(kept)
@@ -98,7 +98,7 @@ class Adam(RowOptimizer):
             kept["max_exp_avg_sq"] = kept["exp_avg_sq"].clone()
         return kept
 
-    def arguments(self, group: dict[str, Any], batch: Batch) -> tuple[Any, ...]:
+    def arguments(self, group: dict[str, Any], batch: StepBatch) -> tuple[Any, ...]:
         """Return the operator's arguments after the rows."""
         return (
             batch.known["step"], group["lr"], *group["betas"], group["eps"], group["weight_decay"],

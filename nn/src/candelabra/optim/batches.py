@@ -10,7 +10,7 @@ from candelabra.library import Operator
 from candelabra.optim.optimizer import Optimizer
 from candelabra.optim.scalars import number_in, scalar
 
-__all__ = ["Batch", "BatchOptimizer", "Group", "Row", "State", "plain"]
+__all__ = ["StepBatch", "BatchOptimizer", "Group", "Row", "State", "plain"]
 
 Row = tuple[Any, ...]
 """A parameter, its gradient and perhaps tensors of its state."""
@@ -18,7 +18,7 @@ Group = dict[str, Any]
 State = dict[str, Any]
 
 
-class Batch(NamedTuple):
+class StepBatch(NamedTuple):
     """Parameters of a group whose step has the same numbers."""
 
     rows: list[Row]
@@ -45,22 +45,22 @@ class BatchOptimizer(Optimizer):
         """Return the record of the step of a group, if it has one."""
         return None
 
-    def batches(self, group: Group, parameters: list[Any]) -> list[Batch]:
+    def batches(self, group: Group, parameters: list[Any]) -> list[StepBatch]:
         """Return the batches of the parameters of a group. State that does not exist is created."""
         raise NotImplementedError(f"{type(self).__name__} must define batches()")
 
-    def arguments(self, group: Group, batch: Batch) -> tuple[Any, ...]:
+    def arguments(self, group: Group, batch: StepBatch) -> tuple[Any, ...]:
         """Return the arguments of the step of a batch: numbers, which differ from step to step, and what decides which
         operators run, as bools and tuples.
         """
         raise NotImplementedError(f"{type(self).__name__} must define arguments()")
 
-    def apply(self, group: Group, batch: Batch, arguments: Sequence[Any]) -> None:
+    def apply(self, group: Group, batch: StepBatch, arguments: Sequence[Any]) -> None:
         """Update a batch and its state in place, by operators."""
         raise NotImplementedError(f"{type(self).__name__} must define apply()")
 
     def advanced(self, known: Mapping[str, float], group: Group) -> Mapping[str, float]:
-        """Return the numbers of a state after a step; ``known`` are those in it, see :class:`Batch`."""
+        """Return the numbers of a state after a step; ``known`` are those in it, see :class:`StepBatch`."""
         return known
 
     def update(self, group: Group, parameters: list[Any]) -> None:
@@ -72,10 +72,10 @@ class BatchOptimizer(Optimizer):
             self.count(options, batch)
 
     def known_in(self, kept: State) -> dict[str, float]:
-        """Return the numbers of a state in the step that comes, see :class:`Batch`."""
+        """Return the numbers of a state in the step that comes, see :class:`StepBatch`."""
         return {name: number_in(kept[name]) + (name == "step") for name in self.kept_numbers}
 
-    def count(self, group: Group, batch: Batch) -> None:
+    def count(self, group: Group, batch: StepBatch) -> None:
         """Write the numbers after a step into the states of a batch: one tensor for all."""
         if batch.states and batch.known:
             counted = {name: scalar(value) for name, value in self.advanced(batch.known, group).items()}

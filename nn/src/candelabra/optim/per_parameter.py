@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from candelabra import Tensor, view_as_real
-from candelabra.optim.batches import Batch, BatchOptimizer, Group, State
+from candelabra.optim.batches import BatchOptimizer, Group, State, StepBatch
 from candelabra.optim.scalars import scalar
 from candelabra.optim.sparse_gradients import refuse_sparse
 
@@ -37,7 +37,7 @@ class PerParameter(BatchOptimizer):
 
     def numbers(self, known: Mapping[str, float], group: Group) -> tuple[Any, ...]:
         """Return the arguments of :meth:`move`, as those of :meth:`arguments`; ``known`` are the numbers of the state,
-        see :class:`~candelabra.optim.batches.Batch`.
+        see :class:`~candelabra.optim.batches.StepBatch`.
         """
         raise NotImplementedError(f"{type(self).__name__} must define numbers()")
 
@@ -45,7 +45,7 @@ class PerParameter(BatchOptimizer):
         """Update ``p`` and its state in place, with the gradient ``g``. All tensors are real."""
         raise NotImplementedError(f"{type(self).__name__} must define move()")
 
-    def batches(self, group: Group, parameters: list[Any]) -> list[Batch]:
+    def batches(self, group: Group, parameters: list[Any]) -> list[StepBatch]:
         """Return the batches of the parameters of a group: a row is a parameter and its gradient."""
         if not self.takes_sparse:
             refuse_sparse(f"{type(self).__name__} does not support sparse gradients", parameters)
@@ -56,19 +56,19 @@ class PerParameter(BatchOptimizer):
                 f"{type(self).__name__} needs whole parameters, but got shards of them. Use an optimizer that updates "
                 "each element by itself, such as AdamW"
             )
-        found: dict[tuple[float, ...], Batch] = {}
+        found: dict[tuple[float, ...], StepBatch] = {}
         for p in parameters:
             kept = self.state[p]
             if not kept:
                 kept.update({"step": scalar(0.0)} if "step" in self.kept_numbers else {})
                 kept.update(self.start(p, group))
             known = self.known_in(kept)
-            batch = found.setdefault(tuple(known.values()), Batch([], [], known))
+            batch = found.setdefault(tuple(known.values()), StepBatch([], [], known))
             batch.rows.append((p, p.grad))
             batch.states.append(kept)
         return [*found.values()]
 
-    def arguments(self, group: Group, batch: Batch) -> tuple[Any, ...]:
+    def arguments(self, group: Group, batch: StepBatch) -> tuple[Any, ...]:
         """Return whether to maximize, whether weights decay and whether decoupled, the number for it, and the numbers
         of :meth:`move`.
         """
@@ -77,7 +77,7 @@ class PerParameter(BatchOptimizer):
         share = 1 - group["lr"] * decay if decay and decoupled else decay
         return bool(group.get("maximize")), bool(decay), decoupled, share, *self.numbers(batch.known, group)
 
-    def apply(self, group: Group, batch: Batch, arguments: Sequence[Any]) -> None:
+    def apply(self, group: Group, batch: StepBatch, arguments: Sequence[Any]) -> None:
         """Update a batch and its state in place, one parameter after another."""
         maximize, decays, decoupled, share, *numbers = arguments
         for (p, g), kept in zip(batch.rows, batch.states):

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 
 from candelabra import Tensor, set_grad_enabled
 from candelabra.library import Operator, has_one_kernel
-from candelabra.optim.batches import Batch, BatchOptimizer, Group
+from candelabra.optim.batches import BatchOptimizer, Group, StepBatch
 
 __all__ = ["record_step"]
 
@@ -28,7 +28,7 @@ class RecordedBatch(NamedTuple):
 
     group: Group
     operator: Operator[..., Any] | None
-    batch: Batch
+    batch: StepBatch
     choices: tuple[Any, ...]
 
 
@@ -69,7 +69,7 @@ class RecordedStep:
                 return False
         return True
 
-    def _current(self, batch: Batch) -> Batch:
+    def _current(self, batch: StepBatch) -> StepBatch:
         """Return a batch with the numbers that its states have now."""
         return batch._replace(known=self.optimizer.known_in(batch.states[0])) if batch.states else batch
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from candelabra import Tensor, is_grad_enabled
 from candelabra.library import Operator
-from candelabra.optim.batches import Batch, BatchOptimizer, Group, Row
+from candelabra.optim.batches import BatchOptimizer, Group, Row, StepBatch
 
 __all__ = ["RowOptimizer", "step"]
 
@@ -20,7 +20,7 @@ class RowOptimizer(BatchOptimizer):
         """Return the record of the step of a group."""
         raise NotImplementedError(f"{type(self).__name__} must define operator()")
 
-    def apply(self, group: Group, batch: Batch, arguments: Sequence[Any]) -> None:
+    def apply(self, group: Group, batch: StepBatch, arguments: Sequence[Any]) -> None:
         """Update a batch and its state in place, by one operator."""
         step(self.operator(group), batch.rows, group, *arguments)
 

@@ -7,7 +7,7 @@ from typing import Any
 from candelabra import Tensor, zeros_like
 from candelabra.library import Operator
 from candelabra.nn._operators.steps import momentum_step, sgd_step
-from candelabra.optim.batches import Batch
+from candelabra.optim.batches import StepBatch
 from candelabra.optim.functional_form import functional_form
 from candelabra.optim.optimizer import ParamsT, check_fused, check_options, check_rate
 from candelabra.optim.rows import RowOptimizer
@@ -57,14 +57,14 @@ class SGD(RowOptimizer):
         """Return the record of the step of a group."""
         return momentum_step if group["momentum"] else sgd_step
 
-    def batches(self, group: dict[str, Any], parameters: list[Any]) -> list[Batch]:
+    def batches(self, group: dict[str, Any], parameters: list[Any]) -> list[StepBatch]:
         """Return the rows of the parameters of a group, apart for those without a momentum buffer."""
         if group["weight_decay"] or group.get("fused"):
             option = "fused=True" if group.get("fused") else "weight_decay"
             refuse_sparse(f"SGD does not support sparse gradients with {option}", parameters)
         if not group["momentum"]:
-            return [Batch([(p, p._grad) for p in parameters], [])]
-        found = {first: Batch([], [], first=first) for first in (False, True)}
+            return [StepBatch([(p, p._grad) for p in parameters], [])]
+        found = {first: StepBatch([], [], first=first) for first in (False, True)}
         for p in parameters:
             kept = self.state[p]
             buffer = kept.get("momentum_buffer")
@@ -74,7 +74,7 @@ class SGD(RowOptimizer):
             found[first].rows.append((p, p._grad, buffer))
         return [batch for batch in found.values() if batch.rows]
 
-    def arguments(self, group: dict[str, Any], batch: Batch) -> tuple[Any, ...]:
+    def arguments(self, group: dict[str, Any], batch: StepBatch) -> tuple[Any, ...]:
         """Return the operator's arguments after the rows. In the first step the buffer becomes the whole gradient."""
         lr, momentum, decay, uphill = group["lr"], group["momentum"], group["weight_decay"], group["maximize"]
         if not momentum:
