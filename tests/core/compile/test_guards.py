@@ -8,7 +8,7 @@ from typing import Any
 
 import candelabra as cd
 import pytest
-from candelabra._compile.calling import TracedCall
+from candelabra._compile.first_call import TracedCall
 
 FACTOR = 2.0
 SETTINGS = {"shift": 1.0, "names": ["a", "b"]}

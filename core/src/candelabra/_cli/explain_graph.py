@@ -7,7 +7,8 @@ import sys
 from collections.abc import Callable
 
 from candelabra._annotations import Any
-from candelabra._compile.calling import CompiledFunction, Program, compiled_functions
+from candelabra._compile.calling import CompiledFunction, compiled_functions
+from candelabra._compile.first_call import Program
 from candelabra._graph.structure import Graph
 
 

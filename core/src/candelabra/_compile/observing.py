@@ -18,7 +18,8 @@ from candelabra._compile.graph_modules import graph_module
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from candelabra._compile.calling import CompiledFunction, Program
+    from candelabra._compile.calling import CompiledFunction
+    from candelabra._compile.first_call import Program
     from candelabra._graph.structure import Graph
 
 counters: Final[defaultdict[str, Counter[str]]] = defaultdict(Counter)
