@@ -6,11 +6,10 @@ from collections.abc import Callable, Sequence
 
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._autograd.node import RELEASED
+from candelabra._compile.compiled_node import CompiledNode, Repetition
 from candelabra._compile.containers import Containers, flattened, is_constant, refill
 from candelabra._compile.differentiation import (
-    CompiledNode,
     Derivative,
-    Repetition,
     freed,
     has_hooks,
     leads_to,
