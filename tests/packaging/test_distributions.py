@@ -206,9 +206,9 @@ def test_core_requires_pluggy_only(wheels: dict[Path, Path]) -> None:
 
 
 def test_core_is_small_and_has_stubs(wheels: dict[Path, Path]) -> None:
-    """The core's wheel is smaller than 950 kB, including the stubs for editors."""
+    """The core's wheel is smaller than 1 MB, including the stubs for editors."""
     wheel = wheels[ROOT / "core"]
-    assert wheel.stat().st_size < 950_000
+    assert wheel.stat().st_size < 1_000_000
     with zipfile.ZipFile(wheel) as archive:
         assert [name for name in archive.namelist() if name.endswith(".pyi")]
 
