@@ -42,7 +42,7 @@ def _lines(verdicts: dict[str, list[Verdict]], limits: dict[str, Any]) -> list[s
     """Return the lines of the section."""
     dtypes = " and ".join(limits["dtypes"])
     described = DESCRIPTION.format(date=datetime.date.today().isoformat(), dtypes=dtypes, samples=limits["samples"])
-    lines = [TITLE, "", *textwrap.wrap(described, 120), ""]
+    lines = [TITLE, "", *textwrap.wrap(described.strip(), 120), ""]
     for kind, group in verdicts.items():
         if group:
             lines.append(f"- {kind.capitalize()}: {_totals(group)}.")
