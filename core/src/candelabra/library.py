@@ -7,8 +7,8 @@ Modules whose names begin with an underscore may change in any release.
 - Declaring: ``operator``, ``overloads``, ``public``; rules for shapes, dtypes and derivatives; ``record`` for an
   existing operator.
 - Reading: the registry of operators and public names, schemas, dispatch keys, ``explain``.
-- Opaque operators of programs: ``custom_op``, ``register_fake``, ``register_autograd``, as in PyTorch's module of this
-  name.
+- Opaque operators of programs: ``custom_op``, ``register_fake``, ``register_autograd``, ``opcheck``, as in PyTorch's
+  module of this name.
 - Extending: ``Layer``, ``register_kernel``, ``add_contribution``, ``own_kernels``, ``plugins``; ``Transform`` for
   transforms of functions; ``deferred_imports`` for modules that import their names at the first use, as this one does.
 """
@@ -46,6 +46,7 @@ if TYPE_CHECKING:  # each at the first use of its name: few programs need the re
     from candelabra._layout import wrap_dim
     from candelabra._namespace.index import UNGUARDED_METHODS
     from candelabra._namespace.publishing import members, operator_named
+    from candelabra._operator_checks import opcheck
     from candelabra._overrides import disabled_torch_function
     from candelabra._plugins import contributions
     from candelabra._plugins import registry as plugins
@@ -138,7 +139,8 @@ __all__ = [
     "get_kernel", "plugins", "register_kernel", "add_contribution", "own_kernels", "serve_every_size",
     "RemovableHandle", "add_hook", "after_backward", "has_one_kernel", "outside_graph", "depends_on", "untraced",
     "is_compiling", "note_break",
-    "ReduceOp", "deferred_imports", "disabled_torch_function", "custom_op", "register_autograd", "register_fake",
+    "ReduceOp", "deferred_imports", "disabled_torch_function", "custom_op", "opcheck", "register_autograd",
+    "register_fake",
 ]  # fmt: skip
 
 

@@ -4,9 +4,9 @@ A device that computes a group of nodes element by element writes such a result 
 allocation, and the memory is in the caches already. The plan is a table, not another graph: whether a kernel can write
 in place is the device's to decide.
 
-Memory of inputs and outputs is never reused: others refer to it. So are tensors that a derivative saves, which are
-outputs, and the constants of a graph, which are inputs. Views have the memory of what they show, so that the last use
-of a memory is that of its last view.
+Memory of inputs and outputs, and of results of opaque functions, is never reused: others refer to it. So are tensors
+that a derivative saves, which are outputs, and the constants of a graph, which are inputs. Views have the memory of
+what they show, so that the last use of a memory is that of its last view.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def memory_plan(graph: Graph) -> dict[Node, dict[int, int]]:
         for node in graph.nodes
         if node.form == FUNCTION and not node.is_view
         for value in node.results
-        if value.memory not in bound and _is_whole(value)
+        if value.memory not in bound and not value.memory.external and _is_whole(value)
     }
     plan: dict[Node, dict[int, int]] = {}
     for i, node in enumerate(graph.nodes):

@@ -27,7 +27,7 @@ from candelabra._annotations import Any, NamedTuple
 from candelabra._device import Instance, instance_of_key
 from candelabra._dispatch.tracing import PLAIN_NUMBER, RunTimeInt, current, untraced
 from candelabra._graph.structure import FUNCTION, INPLACE, ROWS, Graph, Memory, Node, Spec, Value
-from candelabra._keys import TRACING, mode
+from candelabra._keys import NO_GRAD, TRACING, mode
 from candelabra._layout import contiguous_strides
 from candelabra._records.record import Operator
 from candelabra._records.registry import OPERATORS
@@ -182,6 +182,36 @@ class GraphTracer:
         self._computed(op, [value, text, error], None, out._payload, instance)
         return out
 
+    def opaque(
+        self, op: Operator[..., Any], call: Callable[..., Any], tensors: Sequence[Tensor], writes: Sequence[int]
+    ) -> Any:
+        """Run ``call(tensors)``, whose operators are not recorded, as one node that calls it at each run.
+
+        It returns a tensor, a tuple of tensors, or None, perhaps after it has written the tensors at ``writes``.
+        """
+        self.meet(tensors)
+        with untraced():
+            out = call(tensors)
+        results = [*out] if isinstance(out, (list, tuple)) else [] if out is None else [out]
+        if writes and results:
+            self.note_break(f"{op.name} writes arguments and returns a result")
+        if not all(isinstance(t, Tensor) for t in results):
+            self.note_break(f"{op.name} returns a value that is no tensor")
+            return out
+        if any(t._payload in self.payloads for t in results):
+            self.note_break(f"{op.name} returns one of its arguments")
+        kernel = _on_payloads(call, [t._keys for t in tensors])
+        arguments = [self._argument([t._payload for t in tensors]), call]
+        if writes:
+            self._overwritten(op, INPLACE, arguments, kernel, [tensors[i]._payload for i in writes])
+            return out
+        # The function may keep its result, so nothing else takes its memory.
+        values = [Value(spec_of(t._payload, instance_of_key(t._keys)), Memory(external=True)) for t in results]
+        for t, value in zip(results, values, strict=True):
+            self.payloads[t._payload] = value
+        self.nodes.append(Node(op, arguments, values, FUNCTION, kernel, user_line()))
+        return out
+
     def draw(self, generator: Any, counters: int) -> tuple[int, int]:
         """Draw counters from a generator, and return the two numbers, which stand for those of each run."""
         seed, offset = map(RunTimeInt, generator.take(counters))
@@ -301,6 +331,17 @@ class GraphTracer:
         captured = {v: t for v, t in self.external.items() if v in used and v not in inputs}
         numbers = [v for draw in self.draws for v in (draw.seed, draw.offset) if v in used]
         return Graph([*inputs, *captured, *numbers], self.nodes, outputs, captured)
+
+
+def _on_payloads(call: Callable[[Sequence[Tensor]], Any], keys: Sequence[int]) -> Callable[..., Any]:
+    """Return the kernel of an opaque node: a function of a list of payloads, and of the call that its node has."""
+
+    def kernel(payloads: Sequence[Any], _: Any) -> Any:
+        with untraced(), mode(include=NO_GRAD):
+            out = call([wrap(payload, key) for payload, key in zip(payloads, keys, strict=True)])
+        return out._payload if isinstance(out, Tensor) else tuple([t._payload for t in out or ()])
+
+    return kernel
 
 
 def _run_rows(op: Operator[..., Any], args: Sequence[Any], instance: Instance) -> None:
