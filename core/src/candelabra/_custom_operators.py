@@ -70,7 +70,7 @@ class CustomOperator:
     def _record(self) -> Operator[..., Any]:
         """The record of the node in a graph. It is not registered: nothing but graphs knows it."""
 
-        def call(tensors: Sequence[Tensor], call: Any) -> Tensor:
+        def call(tensors: Sequence[Tensor], call: Any) -> Tensor:  # type: ignore[empty-body]
             """Call the function of a program."""
             ...
 

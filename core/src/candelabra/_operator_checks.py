@@ -8,6 +8,7 @@ from candelabra._annotations import Any, Final
 from candelabra._custom_operators import CustomOperator
 from candelabra._tensor import Tensor
 from candelabra.autograd import backward
+from candelabra.compiler import compile
 from candelabra.utils._pytree import tree_flatten, tree_map
 
 Call = Callable[..., Any]
@@ -98,8 +99,6 @@ def _check_shapes(op: CustomOperator, args: list[Any], _: dict[str, Any]) -> Non
 
 
 def _check_compiled(op: CustomOperator, args: list[Any], tolerance: dict[str, Any]) -> None:
-    from candelabra.compiler import compile
-
     compiled: Call = compile(op, fullgraph=True)
     compiled(*_copies(args))  # the first call is traced
     sides = []
