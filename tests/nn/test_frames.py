@@ -75,5 +75,5 @@ def test_a_training_step_is_short() -> None:
         loss(model(x), y).backward()
         optimizer.step()
 
-    assert library_frames(step) <= 299
+    assert library_frames(step) <= 301
     assert library_frames(optimizer.zero_grad) <= 4

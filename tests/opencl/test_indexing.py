@@ -199,15 +199,15 @@ def test_kernels_refuse_invalid_arguments(engine: Engine) -> None:
     with pytest.raises(IndexError, match="index out of bounds: an indexed dim is empty"):
         indexing.gather(empty(0), 0, index)
     with pytest.raises(ValueError, match="is larger than the source of shape"):
-        scattering.scatter_add(empty(4), 0, index, empty(1))
+        scattering.KERNELS["scatter_add"](empty(4), 0, index, empty(1))
     with pytest.raises(
         ValueError, match=r"a source of shape \(2, 2\) does not fit an input of shape \(4, 3\) along dim 0"
     ):
-        scattering.index_add(empty(4, 3), 0, index, empty(2, 2))
+        scattering.KERNELS["index_add"](empty(4, 3), 0, index, empty(2, 2))
     with pytest.raises(ValueError, match=r"values of shape .* do not broadcast to the indexed shape"):
-        scattering.index_put(empty(4), [index], empty(3, 2), False)
+        scattering.KERNELS["index_put"](empty(4), [index], empty(3, 2), False)
     with pytest.raises(IndexError, match="index out of bounds: an indexed dim is empty"):
-        scattering.scatter_add(empty(0), 0, index, empty(2))
+        scattering.KERNELS["scatter_add"](empty(0), 0, index, empty(2))
     with pytest.raises(ValueError, match=r"cat\(\) expects equal sizes except along dim"):
         copies.cat([empty(2, 2), empty(3, 3)], 0)
     with pytest.raises(ValueError, match="a triangle needs at least 2 dims, got shape"):

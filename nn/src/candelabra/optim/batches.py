@@ -69,7 +69,8 @@ class BatchOptimizer(Optimizer):
         options = plain(group, group.get("differentiable", False))
         for batch in batches:
             self.apply(options, batch, self.arguments(options, batch))
-            self.count(options, batch)
+            if batch.states:
+                self.count(options, batch)
 
     def known_in(self, kept: State) -> dict[str, float]:
         """Return the numbers of a state in the step that comes, see :class:`StepBatch`."""
@@ -77,7 +78,7 @@ class BatchOptimizer(Optimizer):
 
     def count(self, group: Group, batch: StepBatch) -> None:
         """Write the numbers after a step into the states of a batch: one tensor for all."""
-        if batch.states and batch.known:
+        if batch.known:
             counted = {name: scalar(value) for name, value in self.advanced(batch.known, group).items()}
             for kept in batch.states:
                 kept.update(counted)

@@ -8,9 +8,9 @@ from typing import Any
 
 from candelabra import Tensor, is_grad_enabled
 from candelabra.library import Operator
-from candelabra.optim.batches import BatchOptimizer, Group, Row, StepBatch
+from candelabra.optim.batches import BatchOptimizer, Group, StepBatch
 
-__all__ = ["RowOptimizer", "step"]
+__all__ = ["RowOptimizer"]
 
 
 class RowOptimizer(BatchOptimizer):
@@ -21,22 +21,18 @@ class RowOptimizer(BatchOptimizer):
         raise NotImplementedError(f"{type(self).__name__} must define operator()")
 
     def apply(self, group: Group, batch: StepBatch, arguments: Sequence[Any]) -> None:
-        """Update a batch and its state in place, by one operator."""
-        step(self.operator(group), batch.rows, group, *arguments)
-
-
-def step(op: Operator[..., Any], rows: Sequence[Row], group: Group, *options: Any) -> None:
-    """Do the step ``op`` of all rows in place: by one call, or for ``fused=False`` by operators for each row."""
-    for cls in set(map(type, map(itemgetter(0), rows))):  # of the parameters, mostly one class
-        if hasattr(cls, "to_local") and not is_grad_enabled():
-            rows = [tuple(map(_part, row)) for row in rows]
-            break
-    if group.get("fused") is not False:
-        op.over_rows(rows, *options)
-        return
-    assert op.inplace_body is not None
-    for row in rows:
-        op.inplace_body(*row, *options)
+        """Update a batch and its state in place: by one call, or for ``fused=False`` by operators for each row."""
+        op, rows = self.operator(group), batch.rows
+        for cls in set(map(type, map(itemgetter(0), rows))):  # of the parameters, mostly one class
+            if hasattr(cls, "to_local") and not is_grad_enabled():
+                rows = [tuple(map(_part, row)) for row in rows]
+                break
+        if group.get("fused") is not False:
+            op.over_rows(rows, *arguments)
+            return
+        assert op.inplace_body is not None
+        for row in rows:
+            op.inplace_body(*row, *arguments)
 
 
 def _part(tensor: Tensor) -> Tensor:
