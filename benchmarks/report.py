@@ -12,7 +12,7 @@ from typing import Any
 from benchmarks.machine import processor
 
 HEAD = """\
-Written by `make bench ARGS="--report docs/reports/cpu.md"`. Times are of one call. A ratio is the time of ours / the
+Written by `make bench ARGS="--report FILE"`. Times are of one call. A ratio is the time of ours / the
 time of PyTorch's, each side in a process of its own, taking turns in one run; the smallest times count. Compiled
 functions of ours are compared with PyTorch's eager ones. With `--compilers`, the last columns are the ratios of other
 compilers to PyTorch's eager functions, in the same run."""
@@ -38,9 +38,10 @@ def write(path: Path, results: Sequence[Mapping[str, Any]], versions: str, load:
         "Python": f"{platform.python_version()}, {platform.system()}",
         "peer": versions,
     }
-    lines = ["# The device cpu beside PyTorch", "", HEAD, "", "| | |", "|---|---|"]
-    lines += [f"| {name} | {value} |" for name, value in facts.items()]
     names = compilers_of(results)
+    title = "Compiled functions beside PyTorch and other compilers" if names else "The device cpu beside PyTorch"
+    lines = [f"# {title}", "", HEAD, "", "| | |", "|---|---|"]
+    lines += [f"| {name} | {value} |" for name, value in facts.items()]
     columns = ["case", "ours, µs", "PyTorch, µs", "ratio", "mark", "goal", "holds", *names]
     lines += ["", _cells(columns), "|---|--:|--:|--:|--:|--:|---|" + "--:|" * len(names)]
     lines += [_row(result, names) for result in results]
