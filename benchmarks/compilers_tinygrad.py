@@ -40,7 +40,7 @@ class Model:
 model = Model()
 x, y = Tensor.randn(32, 784).realize(), Tensor.randint(32, high=10).realize()
 {DESCENT}"""
-CNN = f"""{LIBRARY}
+NETWORK = """
 class Model:
     def __init__(self):
         self.first, self.second = nn.Conv2d(1, 32, 3, padding=1), nn.Conv2d(32, 64, 3, padding=1)
@@ -48,6 +48,8 @@ class Model:
     def __call__(self, x):
         x = self.first(x).relu().max_pool2d()
         return self.last(self.second(x).relu().max_pool2d().flatten(1))
+"""
+CNN = f"""{LIBRARY}{NETWORK}
 model = Model()
 x, y = Tensor.randn(64, 1, 28, 28).realize(), Tensor.randint(64, high=10).realize()
 {DESCENT}"""

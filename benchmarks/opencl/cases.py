@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from benchmarks.cases import Case
+from benchmarks.compilers_tinygrad import NETWORK
 from benchmarks.processor import GPT, RESNET
 
 BATCHES = 25
@@ -118,7 +119,7 @@ few, many = (xp.to_device(queue, numpy.ones(count, numpy.float32)) for count in 
 few_pooled, many_pooled = (xp.to_device(queue, numpy.ones(count, numpy.float32), allocator=pool) for count in (8, n))
 done = queue.finish
 """
-TINYGRAD = """
+TINYGRAD = f"""
 import ctypes
 import os
 from tinygrad import Tensor, TinyJit, nn
@@ -132,13 +133,7 @@ cl.clGetDeviceIDs(platforms[int(os.environ["PLATFORM_OF_OURS"])], cl.CL_DEVICE_T
 ops_cl.CLDevice.device_ids = devices
 from tinygrad import Device
 assert Device["CL"].driver_version == os.environ["DRIVER_OF_OURS"], Device["CL"].driver_version
-class Model:
-    def __init__(self):
-        self.first, self.second = nn.Conv2d(1, 32, 3, padding=1), nn.Conv2d(32, 64, 3, padding=1)
-        self.last = nn.Linear(64 * 7 * 7, 10)
-    def __call__(self, x):
-        x = self.first(x).relu().max_pool2d()
-        return self.last(self.second(x).relu().max_pool2d().flatten(1))
+{NETWORK}
 Tensor.manual_seed(0)
 model = Model()
 optimizer = nn.optim.SGD(nn.state.get_parameters(model), lr=0.01)

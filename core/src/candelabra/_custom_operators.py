@@ -38,14 +38,8 @@ class CustomOperator:
         self._name = name.partition("::")[2]
         self.__doc__, self.__name__ = function.__doc__, self._name
         self._signature = inspect.signature(function)
-        names = (
-            set(self._signature.parameters)
-            if written == "unknown"
-            else {written}
-            if isinstance(written, str)
-            else {*written}
-        )
-        self._written = [i for i, each in enumerate(self._signature.parameters) if each in names]
+        names = {written} if isinstance(written, str) else {*written}
+        self._written = [i for i, each in enumerate(self._signature.parameters) if each in names or "unknown" in names]
         """The positions of the arguments that a call writes."""
         self._kernels: dict[str | None, Callable[..., Any]] = dict.fromkeys(devices or (None,), function)
         self._fake: Callable[..., Any] | None = _fakes.pop(name, None)

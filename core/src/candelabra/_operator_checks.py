@@ -58,11 +58,14 @@ def opcheck(
 
 
 def _copies(args: list[Any]) -> list[Any]:
-    copied: list[Any] = tree_map(lambda a: a.detach().clone().requires_grad_(a.requires_grad) if _is(a) else a, args)
+    """Return copies of the tensors among arguments, as leaves of a new graph."""
+    copied: list[Any] = tree_map(
+        lambda a: a.detach().clone().requires_grad_(a.requires_grad) if _is_tensor(a) else a, args
+    )
     return copied
 
 
-def _is(value: Any) -> bool:
+def _is_tensor(value: Any) -> bool:
     return isinstance(value, Tensor)
 
 
@@ -92,7 +95,7 @@ def _check_autograd(op: CustomOperator, args: list[Any], _: dict[str, Any]) -> N
 
 def _check_shapes(op: CustomOperator, args: list[Any], _: dict[str, Any]) -> None:
     real = _tensors(op(*_copies(args)))
-    fake = _tensors(op(*tree_map(lambda a: a.detach().to("meta") if _is(a) else a, args)))
+    fake = _tensors(op(*tree_map(lambda a: a.detach().to("meta") if _is_tensor(a) else a, args)))
     known, expected = ([(tuple(t.shape), t.dtype) for t in each] for each in (fake, real))
     if known != expected:
         raise OpCheckFailed(f"the shape function returned {known}, expected {expected}")
@@ -108,7 +111,7 @@ def _check_compiled(op: CustomOperator, args: list[Any], tolerance: dict[str, An
         graded = [t for t in _tensors(given) if t.requires_grad]
         starts = [t for t in out if t.requires_grad]
         if graded and starts:
-            backward(starts, [t.detach() * 0 + 1 for t in starts])
+            backward(starts, [t.new_ones(t.shape) for t in starts])
         sides.append((out, [t.detach() for t in _tensors(given)], [t.grad for t in graded]))
     words = ("result", "argument after the call", "gradient")
     for word, expected, found in zip(words, *sides, strict=True):
@@ -124,4 +127,5 @@ CHECKS: Final[dict[str, Callable[[CustomOperator, list[Any], dict[str, Any]], No
     "test_aot_dispatch_dynamic": _check_compiled,
 }
 """The checks, by PyTorch's names."""
+
 __all__ = ["OpCheckFailed", "opcheck"]

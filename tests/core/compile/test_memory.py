@@ -3,27 +3,17 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from weakref import ref
 
 import candelabra as cd
 import pytest
 from candelabra._graph.tracing import GraphTracer, PayloadValues
 from candelabra.graph import Graph, Node, Value, fuse, runner, trace
-from candelabra.library import plugins
-from candelabra_conformance.fake import FakeAccelerator
 
 from benchmarks.memory import LIMIT, Peaks, compared, peaks, setup_of
 
 SIZE = 1 << 16
-
-
-@pytest.fixture
-def counting() -> Iterator[cd.device]:
-    """Install a device that counts its memory and runs each kernel at once; the core runs its graphs."""
-    remove = plugins.add_backend(FakeAccelerator("counting", asynchronous=False))
-    yield cd.device("counting")
-    remove()
 
 
 def chain(x: cd.Tensor) -> cd.Tensor:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import candelabra as cd
@@ -12,20 +12,10 @@ from candelabra import nn
 from candelabra._compile.recording import Recorder
 from candelabra._compile.rematerialization import released_values, repeatable
 from candelabra._graph.tracing import tracing
-from candelabra.library import plugins
-from candelabra_conformance.fake import FakeAccelerator
 
 from benchmarks.memory import LIMIT, Peaks, compared, peaks, setup_of
 
 SIZE = 1 << 14
-
-
-@pytest.fixture
-def counting() -> Iterator[cd.device]:
-    """Install a device that counts its memory and runs each kernel at once; the core runs its graphs."""
-    remove = plugins.add_backend(FakeAccelerator("counting", asynchronous=False))
-    yield cd.device("counting")
-    remove()
 
 
 def chain(x: cd.Tensor) -> cd.Tensor:

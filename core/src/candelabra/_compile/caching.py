@@ -21,6 +21,7 @@ from pathlib import Path, PurePosixPath
 from candelabra._annotations import Any, Final, NamedTuple
 from candelabra._compile.calling import forget_programs
 from candelabra._plugins.loading import manager
+from candelabra._serialization.atomic import replacing
 from candelabra._version import __version__
 from candelabra.errors import FileFormatError
 
@@ -100,14 +101,8 @@ def _write(file: Path, data: bytes) -> None:
     if file.exists():
         return
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    handle, name = tempfile.mkstemp(dir=file.parent, prefix=".writing-")
-    try:
-        with os.fdopen(handle, "wb") as opened:
-            opened.write(data)
-        os.replace(name, file)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    with replacing(file) as opened:
+        opened.write(data)
 
 
 @contextmanager
